@@ -1,0 +1,54 @@
+# Everything sets itself up: Python 3.11 or later, git and make are enough.
+# `make run` and `make test` share one .venv; it is rebuilt only when pyproject.toml or constraints.txt change.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_READY := $(VENV)/.ready-run
+DEV_READY := $(VENV)/.ready-dev
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test lint bench docs clean
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+install: $(DEV_READY)  ## set up .venv with the development tools
+
+run: $(RUN_READY)  ## show what eign does, in the terminal
+	$(BIN)/eign demo
+
+test: lint  ## lint, types, layers, doctests and tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+lint: $(DEV_READY)  ## ruff, mypy strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(DEV_READY)  ## the benchmarks
+	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/eign speed --formulas
+
+docs: $(DEV_READY)  ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "eign needs Python 3.11 or later; give one with: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN_READY): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Setting up $(VENV) (a few minutes the first time) ..."
+	$(PIP_INSTALL) --editable .
+	@touch $@
+
+$(DEV_READY): $(RUN_READY)
+	@echo "Adding the development tools ..."
+	$(PIP_INSTALL) --editable '.[dev]'
+	@touch $@

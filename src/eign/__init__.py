@@ -1,0 +1,33 @@
+"""Bayesian optimization for expensive functions that also give a gradient.
+
+The public names are listed below and loaded on first use, so that `import eign` itself costs next to nothing:
+torch is imported when something needs it, plotting and integrations never.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from eign._version import __version__
+
+if TYPE_CHECKING:
+    from eign import formulas
+    from eign.data import Observations
+    from eign.space import Box
+
+__all__ = ["Box", "Observations", "__version__", "formulas"]
+
+_MODULES = {"formulas"}
+_HOMES = {"Box": "eign.space", "Observations": "eign.data"}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use (PEP 562)."""
+    if name in _MODULES:
+        return import_module(f"eign.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'eign' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""The paper's mathematics as pure torch functions: tensors in, tensors out, broadcasting, differentiable."""

@@ -24,8 +24,8 @@ Factor = tuple[Array, NDArray[np.int32]]
 
 LARGEST = float(np.finfo(np.float64).max)
 
-# Arithmetic in user units may push a point off the border by some units in the last place; it still belongs to the box.
-_BORDER_ULPS = 8
+# Arithmetic in user units may push a point off the border by some roundings; it still belongs to the box.
+_BORDER_SLACK = 8 * float(np.finfo(np.float64).eps)
 
 
 class LowerUpper(Protocol):
@@ -174,10 +174,10 @@ class Box:
         Raises:
             ValueError: a point is outside the unit cube by more than rounding.
         """
-        u, slack = as_floats(u, "u"), _BORDER_ULPS * np.finfo(np.float64).eps
+        u = as_floats(u, "u")
         if u.ndim == 0 or u.shape[-1] != self.free_dim:
             raise ValueError(f"u has shape {u.shape}, expected (..., {self.free_dim}): one entry a free coordinate")
-        inside = (u >= -slack) & (u <= 1.0 + slack)
+        inside = (u >= -_BORDER_SLACK) & (u <= 1.0 + _BORDER_SLACK)
         if not inside.all():
             where = tuple(np.argwhere(~inside)[0])
             label = _label(np.flatnonzero(self.free)[where[-1]], self.names)
@@ -282,10 +282,10 @@ class Box:
     def _checked(self, x: ArrayLike) -> Array:
         """The points, moved onto the border where rounding has put them just outside."""
         x = self._shaped(x)
-        top = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        slack = _BORDER_SLACK * np.maximum(np.abs(self.lower), np.abs(self.upper))
         with np.errstate(over="ignore"):
-            least = self.lower - _BORDER_ULPS * np.spacing(np.where(self.log, self.lower, top))
-            most = self.upper + _BORDER_ULPS * np.spacing(top)
+            least = np.maximum(self.lower - np.where(self.log, _BORDER_SLACK * self.lower, slack), -LARGEST)
+            most = np.minimum(self.upper + slack, LARGEST)
         inside = (x >= least) & (x <= most)
         if not inside.all():
             where = tuple(np.argwhere(~inside)[0])
@@ -317,7 +317,7 @@ def _lower_and_upper(bounds: Any) -> tuple[Array, Array]:
         advice = "one pair (low, high) a coordinate"
         if pairs.ndim == 1:
             advice = "for one coordinate write [(low, high)]"
-        elif pairs.shape[0] == 2:
+        elif pairs.ndim == 2 and len(pairs) == 2:
             advice += "; an array of lower and upper bounds, as in BoTorch, has to be transposed"
         raise ValueError(f"bounds have shape {pairs.shape}, expected (d, 2): {advice}; got {reprlib.repr(bounds)}")
     return pairs[:, 0], pairs[:, 1]

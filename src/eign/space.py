@@ -74,8 +74,10 @@ def times_power(values: Array, factor: Factor, power: int) -> Array:
     """
     mantissa, exponent = factor
     value_mantissa, value_exponent = np.frexp(values)
+    # A true quotient for negative powers, so that a value divided by itself is exactly 1.
+    value_mantissa = value_mantissa / mantissa**-power if power < 0 else value_mantissa * mantissa**power
     with np.errstate(over="ignore"):
-        product: Array = np.ldexp(value_mantissa * mantissa**power, value_exponent + power * exponent)
+        product = np.ldexp(value_mantissa, value_exponent + power * exponent)
     return np.where(np.isfinite(values), np.clip(product, -LARGEST, LARGEST), product)
 
 

@@ -29,7 +29,7 @@ from eign.formulas.monte_carlo import (
     gradient_increase_mc_full,
     normal_base_samples,
 )
-from eign.formulas.normal import tail_moments
+from eign.formulas.normal import normal_tail
 from eign.formulas.stationarity import projected_gradient, stationarity
 
 __all__ = [
@@ -50,12 +50,12 @@ __all__ = [
     "log_expected_improvement",
     "log_h",
     "normal_base_samples",
+    "normal_tail",
     "orthant_gradient_increase",
     "orthant_gradient_increase_full",
     "probability_of_improvement",
     "projected_gradient",
     "stationarity",
     "stationarity_event",
-    "tail_moments",
     "upper_confidence_bound",
 ]

@@ -36,7 +36,8 @@ def auxiliary_improvement(
 ) -> Tensor:
     r"""EI_g (`eq: EI-GN`, which is its label in the paper) exactly, for f independent of its gradient.
 
-    .. math:: E\bigl[\max(f - \alpha\|G\|^2 - g^+, 0)\bigr], \qquad f \sim N(\mu, \sigma^2),\; G \sim N(m, \mathrm{diag}(s^2))
+    .. math:: E\bigl[\max(f - \alpha\|G\|^2 - g^+, 0)\bigr], \qquad
+        f \sim N(\mu, \sigma^2),\; G \sim N(m, \mathrm{diag}(s^2))
 
     See :func:`eign.formulas.expected_positive_part` for the method and its accuracy. Shapes: `..., ... x d -> ...`.
     """
@@ -66,8 +67,8 @@ def auxiliary_improvement_full(
     r"""EI_g (`eq: EI-GN`) exactly, for any joint Gaussian of f and its gradient.
 
     .. math:: E\bigl[\max(f - \alpha\|G\|^2 - g^+, 0)\bigr], \qquad
-        \begin{pmatrix} f \\ G \end{pmatrix} \sim
-        N\left( \begin{pmatrix} \mu \\ m \end{pmatrix}, \begin{pmatrix} \sigma^2 & c^\top \\ c & \Sigma \end{pmatrix} \right)
+        \begin{pmatrix} f \\ G \end{pmatrix} \sim N\left( \begin{pmatrix} \mu \\ m \end{pmatrix},
+        \begin{pmatrix} \sigma^2 & c^\top \\ c & \Sigma \end{pmatrix} \right)
 
     `cross_cov` is c; without it f and its gradient are independent. Shapes: `..., ... x d, ... x d x d -> ...`.
     """

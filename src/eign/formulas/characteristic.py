@@ -2,12 +2,14 @@ r"""E[max(V, 0)] for a Gaussian plus a weighted sum of squared Gaussians, by con
 
 Both EI_s and EI_g are expectations of the positive part of one kind of variable,
 
-.. math:: V = v + \ell + \kappa\,\|Y\|^2, \qquad Y \sim N(0, \Lambda),\; \ell \sim N(0, \omega^2),\; \mathrm{cov}(\ell, Y) = b,
+.. math:: V = v + \ell + \kappa\,\|Y\|^2, \qquad
+          Y \sim N(0, \Lambda),\; \ell \sim N(0, \omega^2),\; \mathrm{cov}(\ell, Y) = b,
 
 whose moment generating function is a product of d closed forms. In the eigenvectors of :math:`\Lambda`,
 
 .. math:: \log M(s) = s v + \tfrac12 s^2 \tau^2 + \sum_i \Bigl( \frac{s^2 \beta_i^2}{2 a_i} - \tfrac12 \log a_i \Bigr),
-          \qquad a_i = 1 - 2 s \kappa \lambda_i,\; \beta_i^2 = b_i^2 / \lambda_i,\; \tau^2 = \omega^2 - \sum_i \beta_i^2 .
+          \qquad a_i = 1 - 2 s \kappa \lambda_i,\; \beta_i^2 = b_i^2 / \lambda_i,\;
+          \tau^2 = \omega^2 - \sum_i \beta_i^2 .
 
 | symbol | in code | meaning |
 |---|---|---|
@@ -28,9 +30,9 @@ expansion of the density needs thousands of terms where the density is singular 
 loses all digits in the tail; here about 32 nodes serve everywhere, and the *relative* accuracy is kept in the tail, so
 the logarithm is available where the value underflows.
 
-**Accuracy.** Node counts double, point by point, until two nested rules agree; the estimated relative error is then below
-1e-9. Measured over wide ranges of every parameter, the error stays below 1e-9 standard deviations of V. Tails below
-1e-14 of that standard deviation are not refined: they keep 3 digits or more, and their logarithm many more.
+**Accuracy.** Node counts double, point by point, until nested rules agree to an estimated relative error of 1e-9.
+Measured over wide ranges of every parameter, the error stays below 1e-9 standard deviations of V. Tails below 1e-14 of
+that standard deviation are not refined: they keep three digits or more, and their logarithm many more.
 """
 
 import math
@@ -175,8 +177,8 @@ def _saddle(v: _Variables) -> tuple[Tensor, Tensor]:
     """Minimiser of h on the positive axis, to a tenth of the integrand's width, and its distance to the singularities.
 
     The unknown is the logarithm of s / (1 - s/s_max), which runs over the whole line whether or not M has a singularity
-    s_max = 1 / max(2 kappa lambda) on the positive axis. Newton's method for log(s K'(s) / 2) = 0 with K = log M, which is
-    exact where K' is a power or a pole, kept between the points already found to be too low and too high.
+    s_max = 1 / max(2 kappa lambda) on the positive axis. Newton's method for log(s K'(s) / 2) = 0 with K = log M, exact
+    where K' is a power or a pole, kept between the points already found to be too low and too high.
     """
     rate = v.twice.amax(-1).clamp(min=0)
     mean = v.offset + v.twice.sum(-1) / 2
@@ -237,7 +239,7 @@ class _Moments(NamedTuple):
 
 
 def _quadrature(v: _Variables, contour: _Contour, panels: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Trapezoidal rule: the integral over the integrand's peak, an estimate of its relative error, nodes and their weights."""
+    """Trapezoidal rule: the integral over the integrand's peak, its estimated relative error, nodes, their weights."""
     steps = torch.arange(panels + 1, dtype=v.offset.dtype) / panels
     t = contour.length.unsqueeze(-1) * steps
     x, y = contour.points(t)
@@ -321,8 +323,8 @@ class _LogTail(torch.autograd.Function):
         return torch.where(is_random, log_tail + scale.log(), -math.inf)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, log_tail_bar: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+    @once_differentiable
+    def backward(ctx: Any, log_tail_bar: Tensor) -> tuple[Tensor, ...]:
         unit, weight_, cross_, weight, variance, cross, is_random, *moments = ctx.saved_tensors
         m = _Moments(*moments)
         bar = torch.where(is_random, log_tail_bar, 0.0)

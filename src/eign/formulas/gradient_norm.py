@@ -3,11 +3,12 @@ r"""How much the squared gradient norm grows beyond the incumbent's: EI_s exactl
 | symbol | in code | meaning |
 |---|---|---|
 | :math:`m = \mu^\nabla` | `grad_mean` | posterior mean of the gradient at x, `... x d` |
-| :math:`s`, :math:`\Sigma^\nabla = L L^\top` | `grad_sigma`, `grad_cov`, `grad_chol` | its standard deviations, covariance, factor |
+| :math:`s` | `grad_sigma` | its standard deviations, for independent partial derivatives |
+| :math:`\Sigma^\nabla = L L^\top` | `grad_cov`, `grad_chol` | its covariance and Cholesky factor, for correlated ones |
 | :math:`g^+ = \nabla f(x^+)` | `best_grad` | the incumbent's gradient |
 | :math:`z = L^{-1}(g^+ - m)` | `z` | whitened incumbent gradient |
 | :math:`w = \varphi(z)/\Phi(-z)` | `z + e` | inverse Mills ratio |
-| :math:`e = w - z,\; v = 1 - w e` | `e`, `v` | tail moments, see :func:`eign.formulas.tail_moments` |
+| :math:`e = w - z,\; v = 1 - w e` | `e`, `v` | see :func:`eign.formulas.normal_tail` |
 
 EI_s and EI_s-bar share their integrand but not their region, and are not close in value: EI_s-bar can be negative
 and changes when a coordinate is mirrored, EI_s is non-negative and invariant. Neither estimates the other.
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 
 from eign.formulas.characteristic import expected_positive_part, expected_positive_part_full
-from eign.formulas.normal import tail_moments
+from eign.formulas.normal import normal_tail
 
 
 def orthant_gradient_increase(grad_mean: Tensor, grad_sigma: Tensor, best_grad: Tensor) -> Tensor:
@@ -29,9 +30,9 @@ def orthant_gradient_increase(grad_mean: Tensor, grad_sigma: Tensor, best_grad: 
     m = g+ - s z put in so that nothing cancels, and the product taken in log space. Shapes: `... x d -> ...`.
     """
     z = (best_grad - grad_mean) / grad_sigma
-    e, v = tail_moments(z)
+    log_probability, e, v = normal_tail(z)
     bracket = 2 * best_grad * (grad_sigma * e) + (grad_sigma * e) ** 2 + grad_sigma**2 * v
-    return _orthant_probability(z) * bracket.sum(-1)
+    return log_probability.sum(-1).exp() * bracket.sum(-1)
 
 
 def orthant_gradient_increase_full(grad_mean: Tensor, grad_chol: Tensor, best_grad: Tensor) -> Tensor:
@@ -40,18 +41,14 @@ def orthant_gradient_increase_full(grad_mean: Tensor, grad_chol: Tensor, best_gr
     .. math:: \prod_i \Phi(-z_i) \Bigl( 2\,g^{+\top} L e + \|L e\|^2 + \sum_i (L^\top L)_{ii}\, v_i \Bigr)
 
     The paper prints :math:`\mathrm{tr}(\Sigma(\cdot))` in `eq: three_terms_simplified_2`; with z white,
-    :math:`\|m + Lz\|^2` holds :math:`z^\top L^\top L z`, so the matrix is :math:`L^\top L`. They agree for diagonal L only.
+    :math:`\|m + Lz\|^2` holds :math:`z^\top L^\top L z`, so it must be :math:`L^\top L`. For diagonal L they agree.
     Shapes: `... x d, ... x d x d -> ...`.
     """
     z = torch.linalg.solve_triangular(grad_chol, (best_grad - grad_mean).unsqueeze(-1), upper=False).squeeze(-1)
-    e, v = tail_moments(z)
+    log_probability, e, v = normal_tail(z)
     step = (grad_chol @ e.unsqueeze(-1)).squeeze(-1)
     bracket = (2 * best_grad * step + step**2).sum(-1) + (grad_chol.square().sum(-2) * v).sum(-1)
-    return _orthant_probability(z) * bracket
-
-
-def _orthant_probability(z: Tensor) -> Tensor:
-    return torch.special.log_ndtr(-z).sum(-1).exp()
+    return log_probability.sum(-1).exp() * bracket
 
 
 def gradient_increase(grad_mean: Tensor, grad_sigma: Tensor, best_grad: Tensor) -> Tensor:

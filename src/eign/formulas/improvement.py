@@ -12,7 +12,7 @@ All functions broadcast and maximise.
 import torch
 from torch import Tensor
 
-from eign.formulas.normal import tail_moments
+from eign.formulas.normal import normal_tail
 
 
 def log_h(u: Tensor) -> Tensor:
@@ -20,11 +20,11 @@ def log_h(u: Tensor) -> Tensor:
 
     .. math:: \log\bigl(\varphi(u) + u\,\Phi(u)\bigr) = \log\Phi(u) + \log e(-u)
 
-    with e the mean excess of :func:`eign.formulas.tail_moments`. The right-hand side has no cancellation, so it is
+    with e the mean excess of :func:`eign.formulas.normal_tail`. The right-hand side has no cancellation, so it is
     accurate for u from -1e150 to 1e300.
     """
-    excess, _ = tail_moments(-u)
-    return torch.special.log_ndtr(u) + excess.log()
+    log_probability, excess, _ = normal_tail(-u)
+    return log_probability + excess.log()
 
 
 def expected_improvement(mean: Tensor, sigma: Tensor, best: Tensor | float, *, xi: float = 0.0) -> Tensor:
@@ -37,8 +37,8 @@ def expected_improvement(mean: Tensor, sigma: Tensor, best: Tensor | float, *, x
     gain = mean - best - xi
     known = sigma <= 0
     u = gain / sigma.masked_fill(known, 1.0)
-    excess, _ = tail_moments(-u)
-    return torch.where(known, gain.clamp(min=0), sigma * torch.special.log_ndtr(u).exp() * excess)
+    log_probability, excess, _ = normal_tail(-u)
+    return torch.where(known, gain.clamp(min=0), sigma * log_probability.exp() * excess)
 
 
 def log_expected_improvement(mean: Tensor, sigma: Tensor, best: Tensor | float) -> Tensor:
@@ -56,7 +56,8 @@ def probability_of_improvement(mean: Tensor, sigma: Tensor, best: Tensor | float
 
     .. math:: \Phi\bigl((\mu - f^+)/\sigma\bigr)
     """
-    return torch.special.log_ndtr((mean - best) / sigma).exp()
+    log_probability, _, _ = normal_tail((best - mean) / sigma)
+    return log_probability.exp()
 
 
 def upper_confidence_bound(mean: Tensor, sigma: Tensor, *, weight: float = 2.0) -> Tensor:

@@ -12,7 +12,8 @@ def normal_base_samples(n: int, d: int, *, seed: int) -> Tensor:
     """Scrambled-Sobol samples of a standard normal in d dimensions, `n x d`, float64, the same for the same seed."""
     uniform = torch.quasirandom.SobolEngine(d, scramble=True, seed=seed).draw(n, dtype=torch.float64)
     # Sobol points may be exactly 0, which the quantile function would send to minus infinity.
-    return torch.special.ndtri(uniform.clamp(1e-15, 1 - 1e-15))
+    samples: Tensor = torch.special.ndtri(uniform.clamp(1e-15, 1 - 1e-15))
+    return samples
 
 
 def gradient_increase_mc(grad_mean: Tensor, grad_sigma: Tensor, best_grad: Tensor, base_samples: Tensor) -> Tensor:

@@ -1,18 +1,19 @@
 r"""The upper tail of the standard normal, without cancellation.
 
-Everything built on expected improvement needs three numbers of a standard normal Z cut off below at z:
+Everything built on expected improvement needs the tail of a standard normal Z beyond a point z:
 
 | symbol | in code | meaning |
 |---|---|---|
-| :math:`\log\Phi(-z)` | `torch.special.log_ndtr(-z)` | log-probability of the tail |
+| :math:`\log\Phi(-z)` | `log_probability` | P(Z > z) |
 | :math:`w = \varphi(z)/\Phi(-z)` | `z + excess` | inverse Mills ratio, E[Z given Z > z] |
 | :math:`e = w - z` | `excess` | E[Z - z given Z > z], positive and decreasing |
 | :math:`v = 1 - w e` | `variance` | Var[Z given Z > z], between 0 and 1 |
 
-The pair (e, v) is closed under differentiation, :math:`e' = -v` and :math:`v' = w (v - e^2)`.
+They are closed under differentiation: :math:`(\log\Phi(-z))' = -w`, :math:`e' = -v` and :math:`v' = w (v - e^2)`.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,21 +24,22 @@ _SWITCH = 4.0
 _LEVELS = 26
 
 
-def tail_moments(z: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Mean excess and variance of a standard normal beyond z: E[Z - z given Z > z] and Var[Z given Z > z].
+def normal_tail(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Log-probability, mean excess and variance of a standard normal beyond z.
 
-    .. math:: e = \frac{\varphi(z)}{\Phi(-z)} - z, \qquad v = 1 - (z + e)\,e
+    .. math:: \log\Phi(-z), \qquad e = \frac{\varphi(z)}{\Phi(-z)} - z, \qquad v = 1 - (z + e)\,e
 
-    Both keep their relative accuracy for any z, where the textbook form loses all digits beyond z = 1e4.
-    Twice differentiable. Shapes: `... -> ..., ...`.
+    All keep their relative accuracy for any z, and so do their derivatives; the textbook forms of e and v have lost all
+    digits at z = 1e4, and so has torch's derivative of the logarithm at 1e8. Twice differentiable.
+    Shapes: `... -> ..., ..., ...`.
     """
-    excess, variance = _TailMoments.apply(z)  # type: ignore[no-untyped-call]
-    return excess, variance
+    log_probability, excess, variance = _NormalTail.apply(z)  # type: ignore[no-untyped-call]
+    return log_probability, excess, variance
 
 
-class _TailMoments(torch.autograd.Function):
+class _NormalTail(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: torch.autograd.function.FunctionCtx, z: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         near = z.clamp(max=_SWITCH)
         mills = math.sqrt(2 / math.pi) / torch.special.erfcx(near * math.sqrt(0.5))
         near_excess = mills - near
@@ -51,11 +53,11 @@ class _TailMoments(torch.autograd.Function):
         excess = torch.where(is_near, near_excess, 1 / t2)
         variance = torch.where(is_near, 1 - mills * near_excess, (2 - t3 / t2) / (t2 * t3))
         ctx.save_for_backward(z, excess, variance)
-        return excess, variance
+        return torch.special.log_ndtr(-z), excess, variance
 
     @staticmethod
-    def backward(  # type: ignore[override]
-        ctx: torch.autograd.function.FunctionCtx, excess_bar: Tensor, variance_bar: Tensor
-    ) -> Tensor:
-        z, excess, variance = ctx.saved_tensors  # type: ignore[attr-defined]
-        return variance_bar * (z + excess) * (variance - excess**2) - excess_bar * variance
+    def backward(ctx: Any, log_probability_bar: Tensor, excess_bar: Tensor, variance_bar: Tensor) -> Tensor:
+        z, excess, variance = ctx.saved_tensors
+        mills = z + excess
+        by_z: Tensor = (variance_bar * (variance - excess**2) - log_probability_bar) * mills - excess_bar * variance
+        return by_z

@@ -4,7 +4,6 @@ At the border a component of the gradient that points out of the box does not co
 A boundary maximum is therefore stationary, which the plain gradient norm of the paper misses.
 """
 
-import torch
 from torch import Tensor
 
 
@@ -18,6 +17,7 @@ def projected_gradient(
 
     `border` widens the border by a distance in the units of x. Shapes: `... x d -> ... x d`, bounds broadcast.
 
+    >>> import torch
     >>> projected_gradient(torch.tensor([0.0, 1.0, 0.5]), torch.tensor([-2.0, 3.0, 4.0]))
     tensor([0., 0., 4.])
     """

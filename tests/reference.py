@@ -6,7 +6,7 @@ Each takes plain numbers and arrays. Monte Carlo returns its standard error with
 import mpmath as mp
 import numpy as np
 from scipy import stats
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 mp.mp.dps = 40
 
@@ -52,6 +52,22 @@ def ncx2_increase(mean, sigma: float, threshold: float) -> float:
     d, nc, t = len(mean), float(np.sum(np.square(mean))) / sigma**2, threshold / sigma**2
     above = [stats.ncx2.sf(t, d + k, nc) for k in (0, 2, 4)]
     return sigma**2 * (d * above[1] + nc * above[2] - t * above[0])
+
+
+def polar_increase_2d(mean, covariance, threshold: float) -> float:
+    """E[max(|G|^2 - t, 0)] in two dimensions, in polar coordinates, where the integrand is smooth."""
+    mean, precision = np.asarray(mean), np.linalg.inv(covariance)
+    density = 1 / (2 * np.pi * np.sqrt(np.linalg.det(covariance)))
+    inner, spread = np.sqrt(threshold), np.sqrt(np.linalg.eigvalsh(covariance))
+    outer = max(inner, np.linalg.norm(mean)) + 10 * spread.max()
+    angle = np.linspace(0, 2 * np.pi, 800, endpoint=False)
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    edges = np.linspace(inner, outer, 60)
+    middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+    radius, w = (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()
+    point = radius[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], -1) - mean
+    mass = density * np.exp(-0.5 * np.einsum("rai,ij,raj->ra", point, precision, point)).mean(-1) * 2 * np.pi
+    return float(np.sum(w * radius * (radius**2 - threshold) * mass))
 
 
 def cf_positive_part(offset, linear_variance, weight, variance, cross) -> float:
@@ -106,8 +122,3 @@ def sampled(value, n: int, d: int, seed: int) -> tuple[float, float]:
     """Mean and standard error of `value(z)` over n standard normal draws of dimension d."""
     draws = value(np.random.default_rng(seed).standard_normal((n, d)))
     return float(draws.mean()), float(draws.std() / np.sqrt(n))
-
-
-def log_orthant_probability(z) -> float:
-    """Log of the probability that a white normal exceeds z in every coordinate."""
-    return float(np.sum(log_ndtr(-np.asarray(z))))

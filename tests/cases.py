@@ -7,6 +7,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+few_dimensions = st.integers(1, 12)
 magnitudes = st.floats(-2, 2).map(lambda e: 10.0**e)
 seeds = st.integers(0, 2**32 - 1)
 
@@ -50,7 +51,7 @@ class Posterior:
 
 
 @st.composite
-def posteriors(draw, *, dims=st.integers(1, 12), correlated: bool = False) -> Posterior:
+def posteriors(draw, *, dims=few_dimensions, correlated: bool = False) -> Posterior:
     """Posteriors of order one in g, with gradients and their uncertainty over several orders of magnitude."""
     d, rng = draw(dims), np.random.default_rng(draw(seeds))
     size = draw(magnitudes)

@@ -3,10 +3,10 @@
 import mpmath as mp
 import pytest
 import torch
-from cases import tensor
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cases import tensor
 from eign.formulas import (
     expected_improvement,
     log_expected_improvement,

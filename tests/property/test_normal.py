@@ -4,9 +4,9 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from reference import mp_tail_moments
 
 from eign.formulas import normal_tail
+from reference import mp_tail_moments
 
 
 @given(st.floats(-1e3, 1e3))

@@ -1,4 +1,4 @@
-"""What every formula promises: batch shapes broadcast, batches equal single calls, dtype stays, inputs are untouched."""
+"""What every formula promises: batch shapes broadcast, batches equal single calls, dtype and inputs are kept."""
 
 import pytest
 import torch

@@ -55,7 +55,7 @@ _LONGEST_STEP = 3.0  # in the logarithm of the saddle point
 _WIDEST = 3.0  # contour's width in standard deviations of the integrand
 _FLATTEST = 0.2  # least slope of the hyperbola's asymptotes, without which few dimensions would decay slowly
 _STEEPEST = 0.7  # largest; from 1 on a Gaussian part would no longer decay
-_CHUNK = 1 << 17  # nodes x dimensions handled at once, so that the work stays in the cache
+_CHUNK = 1 << 16  # nodes x dimensions handled at once, so that the work stays in the cache
 
 
 def expected_positive_part(

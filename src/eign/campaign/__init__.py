@@ -1,0 +1,1 @@
+"""Many runs, compared: demonstrations, measurements of speed, experiments and their report."""

@@ -30,6 +30,7 @@ class DocstringMath(Extension):
     """Griffe extension: mathematics and cross-references of docstrings in Markdown."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
+        """Rewrite the docstring of everything that has one."""
         if obj.docstring is not None:
             obj.docstring.value = to_markdown(obj.docstring.value)
 

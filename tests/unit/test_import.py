@@ -7,7 +7,7 @@ import pytest
 
 import eign
 
-HEAVY = ["torch", "botorch", "scipy", "matplotlib", "plotly", "optuna", "ax", "distributed", "gymnasium", "cma", "pandas"]
+HEAVY = ["torch", "botorch", "scipy", "matplotlib", "plotly", "optuna", "ax", "distributed", "gymnasium", "cma", "jax"]
 
 
 def test_import_loads_nothing_heavy():

@@ -1,0 +1,100 @@
+"""The MAP objective of the joint model: gradient, mean, curvature, and what a fit finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eign.models.derivative_kernels import KERNELS, Array, default_terms
+from eign.models.joint_fitting import (
+    JointData,
+    JointHyperparameters,
+    factor_rows,
+    fit_hyperparameters,
+    negative_log_posterior,
+)
+
+
+def wavy(n: int = 12, d: int = 3, seed: int = 0, missing: float = 0.0) -> tuple[Array, Array, Array]:
+    """Points, values and gradients of a smooth function, and variances (all unknown)."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, d))
+    w = np.arange(1, d + 1)
+    phase = x @ w
+    observed = np.column_stack([np.sin(phase) + x[:, 0] ** 2, np.cos(phase)[:, None] * w])
+    observed[:, 1] += 2 * x[:, 0]
+    observed[rng.random(observed.shape) < missing] = np.nan
+    return x, observed, np.full(observed.shape, np.nan)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+@pytest.mark.parametrize("learned", [False, True])
+def test_gradient_of_the_objective(kernel: str, missing: float, learned: bool) -> None:
+    data = JointData.of(*wavy(missing=missing))
+    hyper = JointHyperparameters(default_terms(kernel, 3), (1e-3, 1e-2), learned)
+    theta = hyper.theta + np.random.default_rng(1).normal(0.0, 0.3, len(hyper.theta))
+    gradient = negative_log_posterior(theta, data, hyper).gradient
+    h = 1e-5
+    for j in range(len(theta)):
+        step = h * np.eye(len(theta))[j]
+        ahead = negative_log_posterior(theta + step, data, hyper).value
+        behind = negative_log_posterior(theta - step, data, hyper).value
+        # Values of order 1e2 with relative error 1e-14 or better, over 2h; plus the h^2 error.
+        np.testing.assert_allclose(gradient[j], (ahead - behind) / (2 * h), rtol=1e-6, atol=1e-6)
+
+
+def test_gradient_includes_the_nugget() -> None:
+    """A nugget as large as 0.1 would show a missing derivative of the diagonal."""
+    data = JointData.of(*wavy())
+    hyper = JointHyperparameters(default_terms("additive+full", 3))
+    theta, h = hyper.theta, 1e-5
+    gradient = negative_log_posterior(theta, data, hyper, eta=0.1).gradient
+    for j in range(len(theta)):
+        step = h * np.eye(len(theta))[j]
+        ahead = negative_log_posterior(theta + step, data, hyper, eta=0.1).value
+        behind = negative_log_posterior(theta - step, data, hyper, eta=0.1).value
+        np.testing.assert_allclose(gradient[j], (ahead - behind) / (2 * h), rtol=1e-6, atol=1e-6)
+
+
+def test_mean_is_the_optimal_one() -> None:
+    """Shifting all values shifts the mean and leaves the objective as it is."""
+    x, observed, variance = wavy()
+    hyper = JointHyperparameters(default_terms("matern52", 3))
+    plain = negative_log_posterior(hyper.theta, JointData.of(x, observed, variance), hyper)
+    observed[:, 0] += 7.0
+    shifted = negative_log_posterior(hyper.theta, JointData.of(x, observed, variance), hyper)
+    assert shifted.mean == pytest.approx(plain.mean + 7.0, abs=1e-8)
+    assert shifted.value == pytest.approx(plain.value, rel=1e-9)
+
+
+def test_without_values_the_mean_is_zero() -> None:
+    x, observed, variance = wavy()
+    observed[:, 0] = np.nan
+    rows = factor_rows(JointData.of(x, observed, variance), JointHyperparameters(default_terms("matern52", 3)))
+    assert rows.mean == 0.0
+    assert np.isfinite(rows.weights).all()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_fit_ends_at_a_stationary_point_and_stays_there(kernel: str) -> None:
+    data = JointData.of(*wavy(n=20))
+    cold, end = fit_hyperparameters(data, JointHyperparameters(default_terms(kernel, 3)), warm=False)
+    assert end.converged.all()
+    again, second = fit_hyperparameters(data, cold, warm=True)
+    assert second.evaluations[0] <= 3
+    # 5e-6 per row is what the search may leave on the table, twice that is the bar.
+    assert abs(second.value[0] - end.value[0]) <= 1e-5 * data.pairs.rows
+    assert np.isfinite(again.theta).all()
+
+
+def test_learned_noise_is_found() -> None:
+    rng = np.random.default_rng(5)
+    x, observed, variance = wavy(n=60)
+    observed[:, 0] += rng.normal(0.0, 0.1, 60)
+    observed[:, 1:] += rng.normal(0.0, 0.5, (60, 3))
+    hyper = JointHyperparameters(default_terms("matern52", 3), (1e-2, 1e-2), learned=True)
+    fitted, _ = fit_hyperparameters(JointData.of(x, observed, variance), hyper, warm=False)
+    # Sample variances of 60 and 180 numbers: relative standard errors of 0.18 and 0.11, four of them allowed.
+    assert fitted.noise[0] == pytest.approx(0.1**2, rel=0.75)
+    assert fitted.noise[1] == pytest.approx(0.5**2, rel=0.45)

@@ -1,0 +1,410 @@
+"""What has been observed, the chain rule into the unit cube, and the standardisation each model works in.
+
+| name       | shape | meaning                                                               |
+|------------|-------|-----------------------------------------------------------------------|
+| `x`        | n x d | points, always finite                                                 |
+| `y`        | n     | values; NaN = missing, +-inf = the evaluation failed                  |
+| `grad`     | n x d | gradients; NaN = missing, component by component                      |
+| `y_var`    | n     | known variance of the noise on `y`; NaN = unknown                     |
+| `grad_var` | n x d | known variance of the noise on `grad`, component by component         |
+"""
+
+import operator
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from eign.space import LARGEST, Array, Box, Factor, Mask, as_floats, read_only, times_power
+
+Numbers = ArrayLike | Sequence[Any]
+"""Numbers in any nesting, with None for a missing one."""
+
+# A spread of at most this many roundings of the largest value is no information: the values count as constant.
+_CONSTANT_ULPS = 4
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Observations:
+    """Evaluations in the order they came in; adding to them makes a new object.
+
+    A row has failed if its value is infinite, or if it has neither a value nor a gradient component. Failed rows are
+    kept and counted, and `usable` is what a model may see.
+
+    >>> seen = Observations.empty(2).append([0.1, 0.2], 3.0, [1.0, None]).append([0.5, 0.5], None)
+    >>> seen
+    Observations(n=2, dim=2, values=1, gradient_components=1, failed=1)
+    >>> seen.usable.grad
+    array([[ 1., nan]])
+    """
+
+    x: Array
+    y: Array
+    grad: Array
+    y_var: Array
+    grad_var: Array
+
+    def __init__(
+        self,
+        x: Numbers,
+        y: Numbers | None = None,
+        grad: Numbers | None = None,
+        y_var: Numbers | None = None,
+        grad_var: Numbers | None = None,
+    ) -> None:
+        """Check and copy; x is (n, d), and the others are as for `append`."""
+        points = as_floats(x, "x")
+        if points.ndim != 2 or points.shape[1] == 0:
+            raise ValueError(f"x has shape {points.shape}, expected (n, d) with d > 0; one point is [[...]]")
+        self._fill(*_rows(points, y, grad, y_var, grad_var, points.shape[1]))
+
+    @classmethod
+    def empty(cls, dim: int) -> "Observations":
+        """No observations yet, of points with `dim` coordinates."""
+        if operator.index(dim) < 1:
+            raise ValueError(f"expected at least one coordinate, got dim = {dim}")
+        return cls(np.empty((0, dim)))
+
+    def append(
+        self,
+        x: Numbers,
+        y: Numbers | None,
+        grad: Numbers | None = None,
+        y_var: Numbers | None = None,
+        grad_var: Numbers | None = None,
+    ) -> "Observations":
+        """These observations and new ones after them; a bad argument raises and changes nothing.
+
+        Args:
+            x: one point (d,) or many (n, d).
+            y: its value, or (n,) values; None or NaN = missing, +-inf = failed.
+            grad: its gradient (d,), or (n, d); None or NaN, also for single rows and components = missing.
+            y_var: variance of the noise on y, one number for all or as many as y; None or NaN = unknown.
+            grad_var: variance of the noise on the gradient, one number for all or of the shape of grad.
+        """
+        new = _rows(as_floats(x, "x"), y, grad, y_var, grad_var, self.dim)
+        return self._of(*(np.concatenate(pair) for pair in zip(self._arrays(), new, strict=True)))
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates of a point."""
+        return int(self.x.shape[1])
+
+    @property
+    def has_y(self) -> Mask:
+        """Which values are present (n,)."""
+        return np.isfinite(self.y)
+
+    @property
+    def has_grad(self) -> Mask:
+        """Which gradient components are present (n, d)."""
+        return np.isfinite(self.grad)
+
+    @property
+    def failed(self) -> Mask:
+        """Which rows no model may see (n,): y is infinite, or there is neither y nor a gradient component."""
+        return np.isinf(self.y) | ~(self.has_y | self.has_grad.any(axis=1))
+
+    @property
+    def n_failed(self) -> int:
+        """Number of failed rows."""
+        return int(self.failed.sum())
+
+    @property
+    def usable(self) -> "Observations":
+        """The rows that have not failed, with infinite gradient components as missing."""
+        kept = self[~self.failed]
+        return self._of(kept.x, kept.y, np.where(kept.has_grad, kept.grad, np.nan), kept.y_var, kept.grad_var)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists with None for NaN and the text "inf" or "-inf", from which `from_json` builds an equal object."""
+        return {"dim": self.dim} | {
+            name: _encoded(array.tolist()) for name, array in zip(self.__slots__, self._arrays(), strict=True)
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Observations":
+        """The observations that `to_json` described."""
+        if set(stored) != {"dim", *cls.__slots__}:
+            raise ValueError(f"expected observations stored as dim and {cls.__slots__}, got {reprlib.repr(stored)}")
+        x, *others = (_decoded(stored[name]) for name in cls.__slots__)
+        return cls(x, *others) if x else cls.empty(stored["dim"])
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, index: int | slice | Sequence[int] | NDArray[Any]) -> "Observations":
+        """The rows of a slice, a mask or a list of indices; one index gives one row, still as `Observations`."""
+        rows: Any = [index] if isinstance(index, int | np.integer) else index
+        return self._of(*(array[rows] for array in self._arrays()))
+
+    def __eq__(self, other: object) -> bool:
+        """Equal entry by entry, where a missing entry equals a missing one."""
+        if not isinstance(other, Observations):
+            return NotImplemented
+        pairs = zip(self._arrays(), other._arrays(), strict=True)
+        return all(np.array_equal(mine, theirs, equal_nan=True) for mine, theirs in pairs)
+
+    __hash__ = None  # type: ignore[assignment]  # large arrays make a poor key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Observations, self._arrays()
+
+    def __repr__(self) -> str:
+        values, components = int(self.has_y.sum()), int(self.has_grad.sum())
+        counts = f"values={values}, gradient_components={components}, failed={self.n_failed}"
+        return f"Observations(n={len(self)}, dim={self.dim}, {counts})"
+
+    def _arrays(self) -> tuple[Array, Array, Array, Array, Array]:
+        return self.x, self.y, self.grad, self.y_var, self.grad_var
+
+    def _fill(self, *arrays: Array) -> None:
+        for name, array in zip(self.__slots__, arrays, strict=True):
+            object.__setattr__(self, name, read_only(array))
+
+    @classmethod
+    def _of(cls, *arrays: Array) -> "Observations":
+        """From arrays that have been checked before, in the order of the fields."""
+        made = object.__new__(cls)
+        made._fill(*arrays)
+        return made
+
+
+def to_unit(obs: Observations, box: Box) -> Observations:
+    """Map x into the unit cube; df/du = df/dx * dx/du for the free coordinates, variances by its square.
+
+    >>> to_unit(Observations([[2.0]], [0.0], [[3.0]], grad_var=[[1.0]]), Box([(0, 10)])).grad_var
+    array([[100.]])
+    """
+    grad = box.times_unit_scale(obs.grad[:, box.free], obs.x, power=1)
+    grad_var = box.times_unit_scale(obs.grad_var[:, box.free], obs.x, power=2)
+    return Observations(box.to_unit(obs.x), obs.y, grad, obs.y_var, grad_var)
+
+
+def to_user(obs: Observations, box: Box) -> Observations:
+    """The inverse of `to_unit`; derivatives along fixed coordinates are missing."""
+    x = box.from_unit(obs.x)
+    grad, grad_var = np.full_like(x, np.nan), np.full_like(x, np.nan)
+    grad[:, box.free] = box.times_unit_scale(obs.grad, x, power=-1)
+    grad_var[:, box.free] = box.times_unit_scale(obs.grad_var, x, power=-2)
+    return Observations(x, obs.y, grad, obs.y_var, grad_var)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Standardization:
+    """The affine map from observations in the unit cube to what a model works in, and its inverse.
+
+    A model's value is (y - y_shift) / y_scale and its partial derivative i is (grad_i - grad_shift_i) / grad_scale_i.
+    To compare values and gradients in an acquisition, both are taken in common units, that is over y_scale: f then is
+    the model's value, and a gradient is `common_grad_shift + common_grad_scale *` the model's.
+
+    Attributes:
+        y_shift: what is subtracted from y.
+        y_scale: what y - y_shift is divided by.
+        grad_shift: what is subtracted from each partial derivative (d,).
+        grad_scale: what each partial derivative is then divided by (d,).
+    """
+
+    y_shift: float
+    y_scale: float
+    grad_shift: Array
+    grad_scale: Array
+
+    def __post_init__(self) -> None:
+        for name in ("grad_shift", "grad_scale"):
+            object.__setattr__(self, name, read_only(as_floats(getattr(self, name), name)))
+        scales = np.append(self.grad_scale, self.y_scale)
+        if not (np.isfinite(scales).all() and (scales > 0).all()):
+            raise ValueError(
+                f"scales must be positive and finite, got {self.y_scale} for y, {self.grad_scale} for grad"
+            )
+
+    @property
+    def common_grad_shift(self) -> Array:
+        """grad_shift / y_scale (d,)."""
+        return times_power(self.grad_shift, _split(self.y_scale), -1)
+
+    @property
+    def common_grad_scale(self) -> Array:
+        """grad_scale / y_scale (d,)."""
+        return times_power(self.grad_scale, _split(self.y_scale), -1)
+
+    def apply(self, obs: Observations) -> Observations:
+        """The observations in the model's units; what is missing stays missing."""
+        y = _standardized(obs.y, self.y_shift, self.y_scale)
+        grad = _standardized(obs.grad, self.grad_shift, self.grad_scale)
+        y_var = times_power(obs.y_var, _split(self.y_scale), -2)
+        return Observations(obs.x, y, grad, y_var, times_power(obs.grad_var, _split(self.grad_scale), -2))
+
+    def undo(self, obs: Observations) -> Observations:
+        """The observations in the units of y again."""
+        y, grad = self.undo_y(obs.y), self.undo_grad(obs.grad)
+        return Observations(obs.x, y, grad, self.undo_y_var(obs.y_var), self.undo_grad_var(obs.grad_var))
+
+    def undo_y(self, y: ArrayLike) -> Array:
+        """y_scale * y + y_shift."""
+        return _unstandardized(as_floats(y, "y"), self.y_shift, self.y_scale)
+
+    def undo_grad(self, grad: ArrayLike) -> Array:
+        """grad_scale * grad + grad_shift, `... x d -> ... x d`."""
+        return _unstandardized(as_floats(grad, "grad"), self.grad_shift, self.grad_scale)
+
+    def undo_y_var(self, y_var: ArrayLike) -> Array:
+        """y_scale^2 * y_var."""
+        return times_power(as_floats(y_var, "y_var"), _split(self.y_scale), 2)
+
+    def undo_grad_var(self, grad_var: ArrayLike) -> Array:
+        """grad_scale^2 * grad_var, `... x d -> ... x d`."""
+        return times_power(as_floats(grad_var, "grad_var"), _split(self.grad_scale), 2)
+
+
+def standardize_independent(obs: Observations) -> Standardization:
+    """For one GP for f and one a partial derivative: y and each partial derivative by its own mean and deviation.
+
+    A partial derivative without spread is divided by y_scale, the one number that has its units and varies with them.
+    """
+    y_shift, y_scale = _center_and_scale(obs.usable)
+    mean, deviation = _column_moments(obs.usable.grad)
+    return Standardization(y_shift, y_scale, mean, np.where(deviation > 0, deviation, y_scale))
+
+
+def standardize_joint(obs: Observations) -> Standardization:
+    """For one GP for f and its gradient: y by mean and deviation, the gradient over std(y) and not shifted.
+
+    A shift would make it the gradient of another function than the standardised y.
+    """
+    y_shift, y_scale = _center_and_scale(obs.usable)
+    return Standardization(y_shift, y_scale, np.zeros(obs.dim), np.full(obs.dim, y_scale))
+
+
+def _center_and_scale(obs: Observations) -> tuple[float, float]:
+    """Mean and sample deviation of y, with a stand-in where y has no deviation.
+
+    Without spread in y (one point, a plateau, no value at all) the gradients still say how much f varies: the stand-in
+    is the deviation over the unit cube of a linear function with this gradient, |grad| / sqrt(12). It carries the units
+    of y, so that a change of units changes nothing in the model. With no slope either it is 1, as in BoTorch.
+    """
+    mean, deviation = (float(moment[0]) for moment in _column_moments(obs.y[:, None]))
+    return mean, deviation or _linear_deviation(obs.grad) or 1.0
+
+
+def _column_moments(values: Array) -> tuple[Array, Array]:
+    """Mean and sample standard deviation (ddof = 1) of the finite entries of each column, `n x k -> k, k`.
+
+    The deviation is 0 where there is none beyond rounding. Everything is taken in units of the largest magnitude, so
+    that no square overflows or vanishes, and from the smallest value, so that equal values have exactly their mean.
+    """
+    known = np.isfinite(values)
+    count = known.sum(axis=0)
+    values, exponent = _in_own_units(np.where(known, values, 0.0))
+    least = np.where(known, values, np.inf).min(axis=0, initial=np.inf)
+    least = np.where(count > 0, least, 0.0)
+    excess = np.where(known, values - least, 0.0)
+    mean = excess.sum(axis=0) / np.maximum(count, 1)
+    square = np.where(known, excess - mean, 0.0) ** 2
+    deviation = np.sqrt(square.sum(axis=0) / np.maximum(count - 1, 1))
+    rounding = np.finfo(np.float64).eps * np.abs(values).max(axis=0, initial=0.0)
+    deviation = np.where(deviation > _CONSTANT_ULPS * rounding, deviation, 0.0)
+    return np.ldexp(least + mean, exponent), _in_given_units(deviation, exponent)
+
+
+def _linear_deviation(grad: Array) -> float:
+    """sqrt(sum_j mean_i grad_ij^2 / 12), the mean over what is known; 0 if no slope is."""
+    known = np.isfinite(grad)
+    grad, exponent = _in_own_units(np.where(known, grad, 0.0), axis=None)
+    mean_square = (grad**2).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return float(_in_given_units(np.sqrt(mean_square.sum() / 12.0), exponent))
+
+
+def _in_own_units(values: Array, *, axis: int | None = 0) -> tuple[Array, NDArray[np.int32]]:
+    """Values divided by the power of two above the largest magnitude, and that power."""
+    exponent = np.frexp(np.abs(values).max(axis=axis, initial=0.0))[1]
+    return np.ldexp(values, -exponent), exponent
+
+
+def _in_given_units(deviation: Array, exponent: NDArray[np.int32]) -> Array:
+    """Deviation times 2**exponent: at most the largest float, and 0 where it is too small to divide by."""
+    with np.errstate(over="ignore"):
+        scaled = np.minimum(np.ldexp(deviation, exponent), LARGEST)
+    return np.where(scaled >= np.finfo(np.float64).tiny, scaled, 0.0)
+
+
+def _split(scale: ArrayLike) -> Factor:
+    return np.frexp(np.asarray(scale, dtype=np.float64))
+
+
+def _standardized(values: Array, shift: ArrayLike, scale: ArrayLike) -> Array:
+    """(values - shift) / scale, by halves because the difference of two large floats can overflow."""
+    mantissa, exponent = _split(scale)
+    return times_power(0.5 * values - 0.5 * np.asarray(shift), (mantissa, exponent - 1), -1)
+
+
+def _unstandardized(values: Array, shift: ArrayLike, scale: ArrayLike) -> Array:
+    """Scale * values + shift, by halves as in `_standardized`."""
+    mantissa, exponent = _split(scale)
+    half = times_power(values, (mantissa, exponent - 1), 1) + 0.5 * np.asarray(shift)
+    return np.where(np.isfinite(values), 2.0 * np.clip(half, -0.5 * LARGEST, 0.5 * LARGEST), values)
+
+
+def _rows(
+    x: Array, y: Numbers | None, grad: Numbers | None, y_var: Numbers | None, grad_var: Numbers | None, dim: int
+) -> tuple[Array, Array, Array, Array, Array]:
+    """New rows as arrays of full shape, checked."""
+    single = x.ndim < 2
+    points = np.atleast_2d(x)
+    if points.ndim != 2 or points.shape[1] != dim:
+        raise ValueError(f"x has shape {x.shape}, expected ({dim},) for one point or (n, {dim}) for many")
+    if not np.isfinite(points).all():
+        raise ValueError(f"x must be finite, got {points[~np.isfinite(points).all(axis=1)][0].tolist()}")
+    shape, many = points.shape, (None if single else len(points))
+    return (
+        points,
+        _filled(y, shape[:1], "y", many=many),
+        _filled(grad, shape, "grad", many=many),
+        _checked_variance(_filled(y_var, shape[:1], "y_var", many=many, one_for_all=True), "y_var"),
+        _checked_variance(_filled(grad_var, shape, "grad_var", many=many, one_for_all=True), "grad_var"),
+    )
+
+
+def _filled(values: Any, shape: tuple[int, ...], what: str, *, many: int | None, one_for_all: bool = False) -> Array:
+    """`values` in the given shape of all rows, NaN where they are missing; `many` is None for a single point."""
+    if values is None:
+        return np.full(shape, np.nan)
+    if many is not None and len(shape) == 2 and isinstance(values, list | tuple):
+        values = [[None] * shape[1] if row is None else row for row in values]
+    array = as_floats(values, what)
+    if one_for_all and array.ndim == 0:
+        return np.full(shape, array)
+    expected = shape if many is not None else shape[1:]
+    # A function of one variable often returns a number where an array of one is meant, and the other way round.
+    if array.shape == expected or (many is None and array.size == np.prod(expected) == 1):
+        return array.reshape(shape)
+    advice = "one number a point" if len(shape) == 1 else "one number a coordinate"
+    raise ValueError(f"{what} has shape {array.shape}, expected {expected}: {advice}, NaN or None where it is missing")
+
+
+def _checked_variance(variance: Array, what: str) -> Array:
+    bad = (variance < 0) | np.isinf(variance)
+    if bad.any():
+        got = float(variance[bad][0])
+        raise ValueError(f"{what} must be finite and not negative, got {got!r}; None or NaN says that it is unknown")
+    return variance
+
+
+def _encoded(values: Any) -> Any:
+    if isinstance(values, list):
+        return [_encoded(value) for value in values]
+    if np.isnan(values):
+        return None
+    return str(values) if np.isinf(values) else values
+
+
+def _decoded(values: Any) -> Any:
+    if isinstance(values, list):
+        return [_decoded(value) for value in values]
+    return float(values) if values in ("inf", "-inf") else values

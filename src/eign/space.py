@@ -1,0 +1,416 @@
+"""The box of a problem: user units at the border, the unit cube inside.
+
+For a coordinate x in [low, high] and u in [0, 1]:
+
+| scale  | u(x)                            | x(u)                   | dx/du               |
+|--------|---------------------------------|------------------------|---------------------|
+| linear | (x - low) / (high - low)        | low + u (high - low)   | high - low          |
+| log    | log(x / low) / log(high / low)  | low (high / low)**u    | x log(high / low)   |
+| fixed  | not a coordinate of the cube    | low, which is high     |                     |
+"""
+
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Factor = tuple[Array, NDArray[np.int32]]
+"""A positive number as `np.frexp` splits it: mantissa in [0.5, 1) and power of two."""
+
+LARGEST = float(np.finfo(np.float64).max)
+
+# Arithmetic in user units may push a point off the border by some roundings; it still belongs to the box.
+_BORDER_SLACK = 8 * float(np.finfo(np.float64).eps)
+
+
+class LowerUpper(Protocol):
+    """What `scipy.optimize.Bounds` looks like; asking for the attributes spares the import of SciPy."""
+
+    lb: Any
+    ub: Any
+
+
+def as_floats(values: object, what: str) -> Array:
+    """A new float64 array of the numbers in `values`, with None as NaN; `what` names them in the error.
+
+    >>> as_floats([1, None, 2.5], "y")
+    array([1. , nan, 2.5])
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{what}: expected rows of equal length, got {reprlib.repr(values)}") from error
+    except RuntimeError as error:  # a torch tensor that requires grad; its own message says what to do
+        raise TypeError(f"{what}: expected numbers: {error}") from error
+    numeric = array.dtype.kind in "iuf"
+    if array.dtype.kind == "O":
+        numeric = all(value is None or hasattr(value, "__float__") for value in array.flat)
+    if not numeric:
+        raise TypeError(f"{what}: expected real numbers, got {reprlib.repr(values)} ({array.dtype})")
+    try:
+        return array.astype(np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"{what}: expected float64 numbers, got {reprlib.repr(values)}: {error}") from error
+
+
+def read_only(array: Array) -> Array:
+    """The same array, closed for writing."""
+    array.flags.writeable = False
+    return array
+
+
+def times_power(values: Array, factor: Factor, power: int) -> Array:
+    """The product values * factor**power, in which no intermediate overflows and a finite value stays finite.
+
+    A result beyond the largest float becomes that float, because an infinite gradient would count as missing.
+
+    >>> float(times_power(np.array(1e-300), np.frexp(np.array(1e200)), 2))
+    1e+100
+    """
+    mantissa, exponent = factor
+    value_mantissa, value_exponent = np.frexp(values)
+    with np.errstate(over="ignore"):
+        product: Array = np.ldexp(value_mantissa * mantissa**power, value_exponent + power * exponent)
+    return np.where(np.isfinite(values), np.clip(product, -LARGEST, LARGEST), product)
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Box:
+    """The region that is searched, with the scale of each coordinate.
+
+    Coordinates with low == high are fixed: they stay in every user point and are no coordinate of the unit cube.
+
+    >>> box = Box({"rate": (1e-4, 1.0), "width": (0.0, 8.0), "depth": (3, 3)}, log=["rate"])
+    >>> box.to_unit([0.01, 2.0, 3.0])
+    array([0.5 , 0.25])
+    >>> box.as_dict(box.from_unit([0.0, 0.5]))
+    {'rate': 0.0001, 'width': 4.0, 'depth': 3.0}
+
+    Attributes:
+        lower: lower bounds (d,), read-only.
+        upper: upper bounds (d,), read-only.
+        log: which coordinates are on a log scale (d,), read-only.
+        names: the names of the coordinates, or None.
+    """
+
+    lower: Array
+    upper: Array
+    log: Mask
+    names: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        bounds: "Box | LowerUpper | Mapping[str, Any] | Sequence[Any] | ArrayLike",
+        *,
+        log: Iterable[int | str] | str | int = (),
+        names: Iterable[str] | None = None,
+    ) -> None:
+        """Check the bounds and keep copies of them.
+
+        Args:
+            bounds: (low, high) pairs as a sequence, an array (d, 2) or a dict name -> pair; `scipy.optimize.Bounds`;
+                or a `Box`, whose scales and names carry over.
+            log: indices or names of the coordinates on a log scale, or a mask of d booleans.
+            names: the names of the coordinates, unless the dict has them already.
+        """
+        if isinstance(bounds, Mapping):
+            if names is not None:
+                raise ValueError(f"names: a dict of bounds has its own, got names={names!r} too; leave one out")
+            names = list(bounds)
+        elif isinstance(bounds, Box) and names is None:
+            names = bounds.names
+        lower, upper = _lower_and_upper(bounds)
+        checked_names = _checked_names(names, len(lower))
+        _check_bounds(lower, upper, checked_names)
+        on_log = _log_mask(log, checked_names, len(lower))
+        if isinstance(bounds, Box):
+            on_log |= bounds.log
+        for i in np.flatnonzero(on_log & (lower <= 0)):
+            got = f"got low = {float(lower[i])!r} for {_label(i, checked_names)}"
+            raise ValueError(f"a log scale needs low > 0, {got}; raise it, or leave this coordinate on a linear scale")
+        on_log.flags.writeable = False
+        # Adding zero turns -0.0 into 0.0, so that equal boxes have equal bytes, and equal hashes.
+        object.__setattr__(self, "lower", read_only(lower + 0.0))
+        object.__setattr__(self, "upper", read_only(upper + 0.0))
+        object.__setattr__(self, "log", on_log)
+        object.__setattr__(self, "names", checked_names)
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates of a user point, fixed ones included."""
+        return len(self.lower)
+
+    @property
+    def free(self) -> Mask:
+        """Which coordinates are searched (d,)."""
+        return self.lower < self.upper
+
+    @property
+    def free_dim(self) -> int:
+        """Number of coordinates of the unit cube."""
+        return int(self.free.sum())
+
+    def to_unit(self, x: ArrayLike) -> Array:
+        """User units to the unit cube, `... x d -> ... x free_dim`; the border goes to exactly 0 and 1.
+
+        Raises:
+            ValueError: a point is outside the box by more than rounding.
+        """
+        x, low, high, log = self._checked(x)[..., self.free], *self._free_bounds()
+        u = np.empty_like(x)
+        u[..., ~log] = _linear_to_unit(x[..., ~log], low[~log], high[~log])
+        u[..., log] = _log_ratio(x[..., log], low[log]) / _log_ratio(high[log], low[log])
+        return np.where(x <= low, 0.0, np.where(x >= high, 1.0, np.clip(u, 0.0, 1.0)))
+
+    def from_unit(self, u: ArrayLike) -> Array:
+        """The unit cube to user units, `... x free_dim -> ... x d`; 0 and 1 go to exactly the bounds.
+
+        Raises:
+            ValueError: a point is outside the unit cube by more than rounding.
+        """
+        u = as_floats(u, "u")
+        if u.ndim == 0 or u.shape[-1] != self.free_dim:
+            raise ValueError(f"u has shape {u.shape}, expected (..., {self.free_dim}): one entry a free coordinate")
+        inside = (u >= -_BORDER_SLACK) & (u <= 1.0 + _BORDER_SLACK)
+        if not inside.all():
+            where = tuple(np.argwhere(~inside)[0])
+            label = _label(np.flatnonzero(self.free)[where[-1]], self.names)
+            raise ValueError(f"u is outside the unit cube: {float(u[where])!r} for {label}, expected 0 <= u <= 1")
+        low, high, log = self._free_bounds()
+        inner = np.empty_like(u)
+        inner[..., ~log] = _linear_from_unit(u[..., ~log], low[~log], high[~log])
+        inner[..., log] = _times_exp(low[log], u[..., log] * _log_ratio(high[log], low[log]))
+        x = np.broadcast_to(self.lower, (*u.shape[:-1], self.dim)).copy()
+        x[..., self.free] = np.where(u <= 0.0, low, np.where(u >= 1.0, high, np.clip(inner, low, high)))
+        return x
+
+    def unit_scale(self, x: ArrayLike) -> Array:
+        """dx/du at x, `... x d -> ... x free_dim`: the width, or x log(high / low) on a log scale.
+
+        >>> Box([(-2, 3), (1, 100)], log=[1]).unit_scale([0, 10]).round(3)
+        array([ 5.   , 46.052])
+        """
+        return self.times_unit_scale(1.0, x)
+
+    def times_unit_scale(self, values: ArrayLike, x: ArrayLike, *, power: int = 1) -> Array:
+        """The chain rule, values * (dx/du)**power at x: `... x free_dim, ... x d -> ... x free_dim`.
+
+        Power 1 takes gradients into the cube and 2 their variances; -1 and -2 bring them back. Safe from overflow.
+        """
+        x, low, high, log = self._checked(x)[..., self.free], *self._free_bounds()
+        mantissa, exponent = np.empty_like(x), np.empty(x.shape, dtype=np.int32)
+        mantissa[..., ~log], exponent[..., ~log] = _linear_factor(low[~log], high[~log])
+        mantissa[..., log], exponent[..., log] = _log_factor(x[..., log], low[log], high[log])
+        return times_power(as_floats(values, "values"), (mantissa, exponent), power)
+
+    def contains(self, x: ArrayLike) -> Mask:
+        """Whether the points lie in the box, border included, `... x d -> ...`; NaN is nowhere."""
+        x = self._shaped(x)
+        return np.asarray(((x >= self.lower) & (x <= self.upper)).all(axis=-1))
+
+    def as_dict(self, x: ArrayLike) -> dict[str, float]:
+        """One point (d,) as a dict name -> value."""
+        names, point = self._required_names(), self._shaped(x)
+        if point.ndim != 1:
+            raise ValueError(f"as_dict takes one point, x of shape ({self.dim},), got shape {point.shape}")
+        return dict(zip(names, point.tolist(), strict=True))
+
+    def from_dict(self, point: Mapping[str, float]) -> Array:
+        """A dict name -> value as a point (d,); fixed coordinates may be left out."""
+        names = self._required_names()
+        unknown = [name for name in point if name not in names]
+        missing = [name for name, free in zip(names, self.free, strict=True) if free and name not in point]
+        if unknown or missing:
+            raise ValueError(f"point has unknown names {unknown}, lacks {missing}; expected {list(names)}")
+        values = [point.get(name, low) for name, low in zip(names, self.lower, strict=True)]
+        return as_floats(values, "point")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists and numbers, from which `from_json` builds an equal box."""
+        return {
+            "bounds": np.column_stack([self.lower, self.upper]).tolist(),
+            "log": np.flatnonzero(self.log).tolist(),
+            "names": None if self.names is None else list(self.names),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Box":
+        """The box that `to_json` described."""
+        if set(stored) != {"bounds", "log", "names"}:
+            raise ValueError(f"expected a box stored as bounds, log and names, got {reprlib.repr(stored)}")
+        return cls(stored["bounds"], log=stored["log"], names=stored["names"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Box.from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        pairs = list(zip(self.lower.tolist(), self.upper.tolist(), strict=True))
+        bounds = pairs if self.names is None else dict(zip(self.names, pairs, strict=True))
+        log = [i if self.names is None else self.names[i] for i in np.flatnonzero(self.log).tolist()]
+        return f"Box({bounds!r}, log={log!r})" if log else f"Box({bounds!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Box) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return self.lower.tobytes(), self.upper.tobytes(), self.log.tobytes(), self.names
+
+    def _free_bounds(self) -> tuple[Array, Array, Mask]:
+        free = self.free
+        return self.lower[free], self.upper[free], self.log[free]
+
+    def _required_names(self) -> tuple[str, ...]:
+        if self.names is None:
+            raise ValueError("this box has no names; make it with a dict of bounds, or with names=[...]")
+        return self.names
+
+    def _shaped(self, x: ArrayLike) -> Array:
+        array = as_floats(x, "x")
+        if array.ndim == 0 or array.shape[-1] != self.dim:
+            raise ValueError(f"x has shape {array.shape}, expected (..., {self.dim}): one entry a coordinate")
+        return array
+
+    def _checked(self, x: ArrayLike) -> Array:
+        """The points, moved onto the border where rounding has put them just outside."""
+        x = self._shaped(x)
+        slack = _BORDER_SLACK * np.maximum(np.abs(self.lower), np.abs(self.upper))
+        with np.errstate(over="ignore"):
+            least = np.maximum(self.lower - np.where(self.log, _BORDER_SLACK * self.lower, slack), -LARGEST)
+            most = np.minimum(self.upper + slack, LARGEST)
+        inside = (x >= least) & (x <= most)
+        if not inside.all():
+            where = tuple(np.argwhere(~inside)[0])
+            i = where[-1]
+            low, high, value = float(self.lower[i]), float(self.upper[i]), float(x[where])
+            expected = f"between {low!r} and {high!r}" if low < high else f"{low!r}, where it is fixed"
+            raise ValueError(f"x is outside the box: {value!r} for {_label(i, self.names)}, expected {expected}")
+        return np.clip(x, self.lower, self.upper)
+
+
+def _lower_and_upper(bounds: Any) -> tuple[Array, Array]:
+    """Any accepted form of bounds as two arrays (d,)."""
+    given = bounds
+    if isinstance(bounds, Box):
+        given = np.column_stack([bounds.lower, bounds.upper])
+    elif hasattr(bounds, "lb") and hasattr(bounds, "ub"):
+        lower, upper = np.atleast_1d(as_floats(bounds.lb, "bounds.lb"), as_floats(bounds.ub, "bounds.ub"))
+        if lower.ndim != 1 or upper.ndim != 1 or (lower.size != upper.size and 1 not in (lower.size, upper.size)):
+            raise ValueError(
+                f"bounds.lb and bounds.ub have shapes {lower.shape} and {upper.shape}, expected (d,) twice"
+            )
+        given = np.column_stack(np.broadcast_arrays(lower, upper))
+    elif isinstance(bounds, Mapping | Iterator):
+        given = list(bounds.values() if isinstance(bounds, Mapping) else bounds)
+    pairs = as_floats(given, "bounds")
+    if not pairs.size:
+        raise ValueError(f"bounds are empty, got {bounds!r}; expected a pair (low, high) for at least one coordinate")
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        advice = "one pair (low, high) a coordinate"
+        if pairs.ndim == 1:
+            advice = "for one coordinate write [(low, high)]"
+        elif pairs.ndim == 2 and len(pairs) == 2:
+            advice += "; an array of lower and upper bounds, as in BoTorch, has to be transposed"
+        raise ValueError(f"bounds have shape {pairs.shape}, expected (d, 2): {advice}; got {reprlib.repr(bounds)}")
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _check_bounds(lower: Array, upper: Array, names: tuple[str, ...] | None) -> None:
+    for i, (low, high) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
+        got = f"got ({low!r}, {high!r}) for {_label(i, names)}"
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise ValueError(f"bounds must be finite, {got}; give the range in which the optimum is expected")
+        if low > high:
+            raise ValueError(f"bounds are reversed, {got}; expected low <= high")
+    if np.array_equal(lower, upper):
+        raise ValueError("every coordinate is fixed (low == high): nothing is left to search; widen one of the bounds")
+
+
+def _checked_names(names: Iterable[object] | None, dim: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    given = [names] if isinstance(names, str) else list(names)
+    checked = tuple(name for name in given if isinstance(name, str) and name)
+    if len(checked) != len(given):
+        raise TypeError(f"names must be non-empty strings, got {given!r}")
+    if len(set(checked)) != len(checked):
+        raise ValueError(f"names must differ from each other, got {given!r}")
+    if len(checked) != dim:
+        raise ValueError(f"expected {dim} names, one for each coordinate, got {len(checked)}: {given!r}")
+    return checked
+
+
+def _log_mask(log: Iterable[int | str] | str | int, names: tuple[str, ...] | None, dim: int) -> Mask:
+    given = [log] if isinstance(log, str | int) else list(log)
+    if len(given) == dim and all(isinstance(entry, bool | np.bool_) for entry in given):
+        return np.array(given, dtype=np.bool_)
+    mask = np.zeros(dim, dtype=np.bool_)
+    for entry in given:
+        if isinstance(entry, str) and entry in (names or ()):
+            mask[(names or ()).index(entry)] = True
+        elif isinstance(entry, int | np.integer) and not isinstance(entry, bool) and 0 <= entry < dim:
+            mask[entry] = True
+        else:
+            known = f" or one of the names {list(names)}" if names else " (this box has no names)"
+            raise ValueError(f"log: no coordinate {entry!r}; expected an index from 0 to {dim - 1}{known}")
+    return mask
+
+
+def _label(index: int | np.intp, names: tuple[str, ...] | None) -> str:
+    return f"coordinate {index}" if names is None else repr(names[index])
+
+
+def _linear_exponent(low: Array, high: Array) -> NDArray[np.int32]:
+    """The power of two that bounds both: measured in it, high - low is exact and (-1e308, 1e308) has a finite width."""
+    return np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
+
+
+def _linear_to_unit(x: Array, low: Array, high: Array) -> Array:
+    """(x - low) / (high - low)."""
+    shift = -_linear_exponent(low, high)
+    x, low, high = np.ldexp(x, shift), np.ldexp(low, shift), np.ldexp(high, shift)
+    return (x - low) / (high - low)
+
+
+def _linear_from_unit(u: Array, low: Array, high: Array) -> Array:
+    """Low + u (high - low)."""
+    exponent = _linear_exponent(low, high)
+    low, high = np.ldexp(low, -exponent), np.ldexp(high, -exponent)
+    with np.errstate(over="ignore"):  # rounding above the largest float, which clipping to the bounds repairs
+        return np.ldexp(low + u * (high - low), exponent)
+
+
+def _linear_factor(low: Array, high: Array) -> Factor:
+    """The width high - low, split."""
+    exponent = _linear_exponent(low, high)
+    mantissa, shift = np.frexp(np.ldexp(high, -exponent) - np.ldexp(low, -exponent))
+    return mantissa, exponent + shift
+
+
+def _log_factor(x: Array, low: Array, high: Array) -> Factor:
+    """The slope x log(high / low), split."""
+    mantissa, exponent = np.frexp(x)
+    mantissa, shift = np.frexp(mantissa * _log_ratio(high, low))
+    return mantissa, exponent + shift
+
+
+def _log_ratio(x: Array, low: Array) -> Array:
+    """log(x / low), to full precision also where x / low is next to 1 or above the largest float."""
+    with np.errstate(over="ignore"):
+        excess = (x - low) / low
+    return np.where(np.isfinite(excess), np.log1p(excess), np.log(x) - np.log(low))
+
+
+def _times_exp(low: Array, t: Array) -> Array:
+    """Low exp(t), the inverse of `_log_ratio`."""
+    with np.errstate(over="ignore"):
+        x = low + low * np.expm1(t)
+        return np.where(np.isfinite(x), x, np.exp(np.log(low) + t))

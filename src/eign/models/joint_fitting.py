@@ -23,9 +23,9 @@ with C_j = S (dK/d theta_j) S, the scaling held fixed. The curvature is the aver
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,25 @@ class JointHyperparameters:
         noise = (float(values[-2]), float(values[-1])) if self.learned else self.noise
         return JointHyperparameters(terms, noise, self.learned)
 
+    def rescaled(self, old: float, new: float) -> JointHyperparameters:
+        """The same prior in the units given, when values are divided by `new` instead of `old`."""
+        factor = (old / new) ** 2
+        terms = tuple(replace(term, outputscale=term.outputscale * factor) for term in self.terms)
+        noise = (self.noise[0] * factor, self.noise[1] * factor) if self.learned else self.noise
+        return JointHyperparameters(terms, noise, self.learned)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists, from which `from_json` builds an equal object."""
+        terms = [asdict(term) | {"lengthscale": term.lengthscale.tolist()} for term in self.terms]
+        return {"terms": terms, "noise": list(self.noise), "learned": self.learned}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> JointHyperparameters:
+        """The hyperparameters that `to_json` described."""
+        terms = tuple(Term(**term | {"lengthscale": np.array(term["lengthscale"])}) for term in stored["terms"])
+        values, slopes = stored["noise"]
+        return cls(terms, (values, slopes), stored["learned"])
+
     def row_noise(self, row_component: NDArray[np.intp]) -> Array:
         """The noise of each row."""
         return np.where(row_component == 0, *self.noise)
@@ -128,7 +147,7 @@ def factor_rows(data: JointData, hyper: JointHyperparameters, *, eta: float | No
     eta = nugget(data.pairs.rows) if eta is None else eta
     scales = prior_variances(hyper.terms) ** -0.5
     matrix = covariance_matrix(term_pairs(hyper.terms, data.pairs, scales, order=2), data.pairs)
-    return solve_rows(_add_diagonal(matrix, data, hyper, scales, eta), data, scales, eta)
+    return solve_rows(add_diagonal(matrix, data, hyper, scales, eta), data, scales, eta)
 
 
 def solve_rows(matrix: Array, data: JointData, scales: Array, eta: float) -> FactoredRows:
@@ -156,7 +175,7 @@ def negative_log_posterior(
     eta = nugget(pairs.rows) if eta is None else eta
     scales = prior_variances(hyper.terms) ** -0.5
     terms = term_pairs(hyper.terms, pairs, scales, order=3)
-    matrix = _add_diagonal(covariance_matrix(terms, pairs), data, hyper, scales, eta)
+    matrix = add_diagonal(covariance_matrix(terms, pairs), data, hyper, scales, eta)
     rows = solve_rows(matrix, data, scales, eta)
     residual = rows.effects[0] - rows.mean * rows.effects[1]
     log_determinant = np.log(np.diagonal(rows.lower)).sum() - np.log(scales[pairs.row_component]).sum()
@@ -249,7 +268,7 @@ def _bounds(hyper: JointHyperparameters) -> tuple[Array, Array]:
     return pairs[:, 0], pairs[:, 1]
 
 
-def _add_diagonal(matrix: Array, data: JointData, hyper: JointHyperparameters, scales: Array, eta: float) -> Array:
+def add_diagonal(matrix: Array, data: JointData, hyper: JointHyperparameters, scales: Array, eta: float) -> Array:
     """Nugget and noise on the diagonal of a scaled covariance, in place."""
     component = data.pairs.row_component
     matrix.flat[:: len(matrix) + 1] += eta + (data.noise + hyper.row_noise(component)) * scales[component] ** 2

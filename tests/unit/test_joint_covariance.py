@@ -69,7 +69,9 @@ def test_matrix_is_made_of_the_plain_blocks(kernel: str, rows: str) -> None:
     x = np.random.default_rng(1).random((N, D))
     terms, present = some_terms(kernel), some_rows(rows)
     pairs = training_pairs(x, present)
-    assert sorted(zip(pairs.row_point, pairs.row_component, strict=True)) == sorted(zip(*np.nonzero(present), strict=True))
+    assert sorted(zip(pairs.row_point, pairs.row_component, strict=True)) == sorted(
+        zip(*np.nonzero(present), strict=True)
+    )
     scales = prior_variances(terms) ** -0.5
     matrix = covariance_matrix(term_pairs(terms, pairs, scales, order=2), pairs)
     s = scales[pairs.row_component]

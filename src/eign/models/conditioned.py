@@ -59,7 +59,7 @@ class ConditionedGP(Model):  # type: ignore[misc]
         self._parent = parent
         self._x = X.to(torch.float64)
         self._y = (Y.to(torch.float64).squeeze(-1) - units.y_shift) / units.y_scale
-        self._noise = parent.standardized_noise(noise).expand(self._y.shape)
+        self._noise = _for_points(parent.standardized_noise(noise), X.shape[-2])
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -89,7 +89,7 @@ class ConditionedGP(Model):  # type: ignore[misc]
         units = self._parent.standardization
         old = (self._y * units.y_scale + units.y_shift).unsqueeze(-1)
         model = ConditionedGP(self._parent, _concatenated(self._x, X.to(torch.float64)), _concatenated(old, Y))
-        added = self._parent.standardized_noise(noise).expand(Y.shape[:-1])
+        added = _for_points(self._parent.standardized_noise(noise), X.shape[-2])
         model._noise = _concatenated(self._noise.unsqueeze(-1), added.unsqueeze(-1)).squeeze(-1)
         return model
 
@@ -111,3 +111,8 @@ def _concatenated(first: Tensor, second: Tensor) -> Tensor:
     """Along the points, the batches broadcast."""
     batch = torch.broadcast_shapes(first.shape[:-2], second.shape[:-2])
     return torch.cat([part.expand(*batch, *part.shape[-2:]) for part in (first, second)], dim=-2)
+
+
+def _for_points(noise: Tensor, count: int) -> Tensor:
+    """One variance a point, with no more batch dimensions than were given."""
+    return noise.expand(*noise.shape[:-1], count)

@@ -94,7 +94,7 @@ def with_hyperparameters(terms: Sequence[Term], lengthscales: Array, outputscale
 
 
 def profile_derivatives(profile: Profile, r2: Array, *, order: int) -> tuple[Array, ...]:
-    r"""phi and its first `order` (at most 3) derivatives by s = r^2/2.
+    r"""Phi and its first `order` (at most 3) derivatives by s = r^2/2.
 
     .. math::
         \text{RBF: } e^{-s}, -e^{-s}, e^{-s}, -e^{-s}; \qquad

@@ -104,7 +104,7 @@ def trace_derivatives(terms: Sequence[TermPairs], pairs: TrainingPairs, weights:
 
 
 def derivative_products(terms: Sequence[TermPairs], pairs: TrainingPairs, vector: Array) -> list[Array]:
-    """dC a for the log lengthscales and the log outputscale of each term: rows x (d+1) each."""
+    """DC a for the log lengthscales and the log outputscale of each term: rows x (d+1) each."""
     count, m, n = pairs.shape
     scheme = vector
     if pairs.observed is not None:
@@ -125,9 +125,7 @@ class _Blocks:
     @classmethod
     def of(cls, matrix: Array, pairs: TrainingPairs) -> _Blocks:
         count, m, n = pairs.shape
-        return cls(
-            matrix[:n, :n], matrix[n:, :n].reshape(count, m, n), matrix[n:, n:].reshape(count, m, count, m)
-        )
+        return cls(matrix[:n, :n], matrix[n:, :n].reshape(count, m, n), matrix[n:, n:].reshape(count, m, count, m))
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,7 @@ class TermPairs(ABC):
 
     @abstractmethod
     def products(self, values: Array, slopes: Array) -> Array:
-        """dC a for the d log lengthscales and the log outputscale, a given as n and |J| x m: rows x (d+1)."""
+        """DC a for the d log lengthscales and the log outputscale, a given as n and |J| x m: rows x (d+1)."""
 
 
 class FullTermPairs(TermPairs):

@@ -184,8 +184,10 @@ def negative_log_posterior(
     diagonal = _diagonal_derivatives(hyper, pairs, scales)
     products = np.concatenate([*derivative_products(terms, pairs, rows.weights)], axis=1)
     kernel = products.shape[1]
-    products = np.concatenate([products + eta * diagonal[:, :kernel] * rows.weights[:, None],
-                               diagonal[:, kernel:] * rows.weights[:, None]], axis=1)
+    products = np.concatenate(
+        [products + eta * diagonal[:, :kernel] * rows.weights[:, None], diagonal[:, kernel:] * rows.weights[:, None]],
+        axis=1,
+    )
     whitened = whiten(rows.lower, np.ascontiguousarray(products.T))
     shift = whitened @ rows.effects[1]
     curvature = 0.5 * whitened @ whitened.T
@@ -288,5 +290,3 @@ def _diagonal_derivatives(hyper: JointHyperparameters, pairs: TrainingPairs, sca
         noise = hyper.row_noise(component) * scales[component] ** 2
         columns += [np.where(component == 0, noise, 0.0)[:, None], np.where(component == 0, 0.0, noise)[:, None]]
     return np.concatenate(columns, axis=1)
-
-

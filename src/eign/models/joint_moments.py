@@ -119,7 +119,7 @@ def extended(rows: ConditionedRows, x: Array, data: JointData) -> ConditionedRow
 def cross_covariance(rows: ConditionedRows, x: Array, *, slopes: bool) -> Array:
     """Covariance of f (and grad f, if `slopes`) at m points with the scaled rows: m x (1 or d+1) x N."""
     blocks = covariance_blocks(rows.hyper.terms, _differences(x, rows.x), left=slopes, right=rows.slopes)
-    flat = blocks.transpose(2, 0, 1, 3).reshape(len(x), len(blocks), -1)
+    flat = blocks.transpose(2, 0, 1, 3).reshape(len(x), len(blocks), blocks.shape[1] * len(rows.x))
     return np.asarray(flat[:, :, rows.columns] * rows.row_scales)
 
 
@@ -148,7 +148,9 @@ def value_moments_and_gradients(rows: ConditionedRows, x: Array) -> ValueMoments
         whitened = whiten(rows.factored.lower, cross)
         result.variance[part] = prior - np.einsum("mr,mr->m", whitened, whitened)
         solved = unwhiten(rows.factored.lower, whitened)
-        result.mean_gradient[part] = _weighted_gradient(rows, x[part], np.broadcast_to(rows.factored.weights, solved.shape))
+        result.mean_gradient[part] = _weighted_gradient(
+            rows, x[part], np.broadcast_to(rows.factored.weights, solved.shape)
+        )
         result.variance_gradient[part] = -2.0 * _weighted_gradient(rows, x[part], solved)
     np.maximum(result.variance, 0.0, out=result.variance)
     result.variance[...] += SMALLEST_VARIANCE * prior
@@ -162,8 +164,8 @@ def joint_moments(rows: ConditionedRows, x: Array) -> tuple[Array, Array]:
     for part in _chunks(rows, len(x), len(prior)):
         cross = cross_covariance(rows, x[part], slopes=True)
         mean[part] = cross @ rows.factored.weights
-        shape = cross.shape
-        whitened = whiten(rows.factored.lower, cross.reshape(-1, shape[-1])).reshape(shape)
+        points, components, size = cross.shape
+        whitened = whiten(rows.factored.lower, cross.reshape(points * components, size)).reshape(cross.shape)
         covariance[part] = -np.matmul(whitened, whitened.transpose(0, 2, 1))
     mean[:, 0] += rows.factored.mean
     return mean, covariance + (1.0 + SMALLEST_VARIANCE) * np.diag(prior)
@@ -175,7 +177,7 @@ def differentiable_values(rows: ConditionedRows, x: Tensor) -> tuple[Tensor, Ten
     cross = _differentiable_cross(rows, points, slopes=False)[:, 0]
     mean = rows.factored.mean + cross @ torch.from_numpy(rows.factored.weights)
     whitened: Tensor = _Whiten.apply(cross, rows.factored.lower)
-    whitened = whitened.reshape(*x.shape[:-1], -1)
+    whitened = whitened.reshape(*x.shape[:-1], cross.shape[-1])
     delta = (x.unsqueeze(-2) - x.unsqueeze(-3)).movedim(-1, 0)
     prior: Tensor = _Blocks.apply(delta, rows.hyper.terms, False, False)
     floor = SMALLEST_VARIANCE * float(prior_variances(rows.hyper.terms)[0])
@@ -190,7 +192,7 @@ def differentiable_joint(rows: ConditionedRows, x: Tensor) -> tuple[Tensor, Tens
     shift = torch.zeros(cross.shape[1], dtype=torch.float64)
     shift[0] = rows.factored.mean
     mean = shift + cross @ torch.from_numpy(rows.factored.weights)
-    whitened: Tensor = _Whiten.apply(cross.reshape(-1, cross.shape[-1]), rows.factored.lower)
+    whitened: Tensor = _Whiten.apply(cross.flatten(0, 1), rows.factored.lower)
     whitened = whitened.reshape(cross.shape)
     prior = torch.from_numpy(prior_variances(rows.hyper.terms))
     covariance = torch.diag(prior) - whitened @ whitened.mT
@@ -206,7 +208,7 @@ def _lift(covariance: Tensor, floor: Tensor) -> Tensor:
 
 
 def _differences(x: Array, z: Array) -> Array:
-    """x - z for all pairs, component first: d x m x n."""
+    """X - z for all pairs, component first: d x m x n."""
     return np.asarray(x.T[:, :, None] - z.T[:, None, :])
 
 
@@ -223,7 +225,7 @@ def _differentiable_cross(rows: ConditionedRows, x: Tensor, *, slopes: bool) -> 
     """`cross_covariance`, differentiable in x."""
     delta = x.T[:, :, None] - torch.from_numpy(rows.x).T[:, None, :]
     blocks: Tensor = _Blocks.apply(delta, rows.hyper.terms, slopes, rows.slopes)
-    flat = blocks.permute(2, 0, 1, 3).reshape(len(x), len(blocks), -1)
+    flat = blocks.permute(2, 0, 1, 3).flatten(2)
     return flat[:, :, torch.from_numpy(rows.columns)] * torch.from_numpy(rows.row_scales)
 
 

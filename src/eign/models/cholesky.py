@@ -4,6 +4,7 @@ Everything downstream needs A = L^{-1} rather than L: with it, whitening, solvin
 and a posterior variance `s - |A k|^2` keeps the accuracy of a triangular solve. One factor is stored, not two.
 """
 
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.linalg import blas, lapack
 Array = NDArray[np.float64]
 
 JITTERS: Final = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-_LEAF: Final = 48
+_LEAF: Final = 64
 
 
 class FactorizationError(ValueError):
@@ -95,7 +96,8 @@ def _invert_block(lower: Array, inverse: Array, first: int, last: int) -> None:
     if last - first <= _LEAF:
         block = slice(first, last)
         if last > first:
-            inverse[block, block] = lapack.dtrtri(np.tril(lower[block, block]), lower=1)[0]
+            triangle = _triangle(last - first)
+            np.copyto(inverse[block, block], lapack.dtrtri(lower[block, block], lower=1)[0], where=triangle)
         return
     middle = (first + last) // 2
     top, bottom = slice(first, middle), slice(middle, last)
@@ -103,6 +105,11 @@ def _invert_block(lower: Array, inverse: Array, first: int, last: int) -> None:
     _invert_block(lower, inverse, middle, last)
     left = blas.dtrmm(-1.0, inverse[bottom, bottom], lower[bottom, top], lower=1)
     inverse[bottom, top] = blas.dtrmm(1.0, inverse[top, top], left, lower=1, side=1, overwrite_b=1)
+
+
+@cache
+def _triangle(size: int) -> NDArray[np.bool_]:
+    return np.asfortranarray(np.tri(size, dtype=np.bool_))
 
 
 def gram_triangle(whitener: Array) -> Array:

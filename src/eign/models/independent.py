@@ -12,6 +12,7 @@ from eign.data import Observations, Standardization, standardize_independent
 from eign.models.fitting import Fit, Problem, fit_problems
 from eign.models.hyperparameters import Hyperparameters
 from eign.models.kernels import correlation
+from eign.models.lbfgs import Memory
 from eign.models.posteriors import GradientPosterior
 from eign.models.processes import (
     Data,
@@ -96,7 +97,9 @@ class IndependentGradientGP(ValueModel):
         self._standardization = standardization or standardize_independent(self._observations)
         self._hyperparameters = Hyperparameters.default(self._observations.dim)
         self._start: Hyperparameters | None = None
+        self._memory: Memory | None = None
         self._processes: Processes | None = None
+        self._extends: IndependentGradientGP | None = None
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -136,7 +139,7 @@ class IndependentGradientGP(ValueModel):
         """Maximise the posterior of all processes' hyperparameters, in place; `eign.models.fit` calls this."""
         if self._given_standardization is None:
             self._standardization = standardize_independent(self._observations)
-        self._processes = None
+        self._processes = self._extends = None
         data = self._data(self._observations)
         problems = [
             Problem(data.x[seen], target[seen], noise[seen])
@@ -145,7 +148,8 @@ class IndependentGradientGP(ValueModel):
         learn = self.noise == "learn"
         warm = None if self._start is None else self._start.theta(learn_noise=learn)
         with single_threaded_blas():
-            result = fit_problems(problems, self._correlation, learn_noise=learn, warm=warm)
+            result = fit_problems(problems, self._correlation, learn_noise=learn, warm=warm, memory=self._memory)
+        self._memory = result.memory
         self._hyperparameters = self._start = Hyperparameters.from_theta(result.theta, result.mean)
         return result
 
@@ -158,18 +162,21 @@ class IndependentGradientGP(ValueModel):
         Yvar: Tensor | None = None,
         Gvar: Tensor | None = None,
     ) -> "IndependentGradientGP":
-        """A new model with more observations, the same hyperparameters and standardisation, in O(n^2) for each."""
+        """A new model with more observations, the same hyperparameters and standardisation, in O(n^2) for each.
+
+        The work is done when the first posterior is asked for.
+        """
         new = _observations(X, Y, G, Yvar, Gvar)
         model = self._copy(
             self._observations.append(new.x, new.y, new.grad, new.y_var, new.grad_var)
             if len(new)
             else self._observations
         )
-        model._processes = extended(self._conditioned(), self._data(new))
+        model._memory, model._extends = self._memory, self
         return model
 
     def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and covariance of f at q points, `... x q x d -> ... x q, ... x q x q`; the gradients have no part in it."""
+        """Mean and covariance of f at q points, `... x q x d -> ... x q, ... x q x q`; gradients take no part."""
         return joint_normal(self._conditioned(), 0, X)
 
     def standardized_noise(self) -> float:
@@ -207,10 +214,17 @@ class IndependentGradientGP(ValueModel):
         return NUGGET if self.noise is None or self.noise == "learn" else float(self.noise)
 
     def _conditioned(self) -> Processes:
-        """The factorised processes, made when first needed."""
-        if self._processes is None:
-            data = self._data(self._observations)
-            self._processes = condition(self._correlation, self._hyperparameters, data)
+        """The factorised processes, made when first needed: a refit right after `append` needs no extension."""
+        if self._processes is not None:
+            return self._processes
+        older, self._extends = self._extends, None
+        with single_threaded_blas():
+            if older is None:
+                data = self._data(self._observations)
+                self._processes = condition(self._correlation, self._hyperparameters, data)
+            else:
+                new = self._observations[len(older.observations) :]
+                self._processes = extended(older._conditioned(), self._data(new))
         return self._processes
 
     def _data(self, observations: Observations) -> Data:
@@ -227,7 +241,7 @@ class IndependentGradientGP(ValueModel):
         for name in ("kernel", "noise", "_correlation", "_given_standardization", "_hyperparameters", "_start"):
             setattr(model, name, getattr(self, name))
         model._observations, model._standardization = observations, self._standardization
-        model._processes = None
+        model._memory = model._processes = model._extends = None
         return model
 
     def _in_given_units(self, mean: Array, variance: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -72,22 +72,20 @@ def correlation(name: str) -> Correlation:
 
 
 def squared_distances(a: Array, b: Array) -> Array:
-    r"""Squared distances of the rows, `m x d, n x d -> m x n`.
+    r"""Squared distances of the rows, `... x m x d, ... x n x d -> ... x m x n`.
 
     .. math:: r_{ij}^2 = |a_i|^2 + |b_j|^2 - 2\, a_i^\top b_j
 
     One matrix product: the norms ride along as two more columns. Its rounding error is of the order of
     1e-16 (|a|^2 + |b|^2), hence the clamp.
     """
-    left = np.empty((len(a), a.shape[1] + 2))
-    right = np.empty((len(b), b.shape[1] + 2))
-    np.multiply(a, -2.0, out=left[:, :-2])
-    left[:, -2] = np.einsum("ik,ik->i", a, a)
-    left[:, -1] = 1.0
-    right[:, :-2] = b
-    right[:, -2] = 1.0
-    right[:, -1] = np.einsum("ik,ik->i", b, b)
-    product = left @ right.T
+    dim = a.shape[-1]
+    left, right = np.ones((*a.shape[:-1], dim + 2)), np.ones((*b.shape[:-1], dim + 2))
+    np.multiply(a, -2.0, out=left[..., :dim])
+    np.einsum("...k,...k->...", a, a, out=left[..., dim])
+    right[..., :dim] = b
+    np.einsum("...k,...k->...", b, b, out=right[..., dim + 1])
+    product = left @ right.swapaxes(-1, -2)
     np.maximum(product, 0.0, out=product)
     return np.asarray(product)
 
@@ -95,7 +93,7 @@ def squared_distances(a: Array, b: Array) -> Array:
 def cross_correlation(
     kernel: Correlation, a: Array, b: Array, *, out: tuple[Array, Array] | None = None
 ) -> tuple[Array, Array]:
-    """Correlation and slope between two sets of scaled inputs, `m x d, n x d -> m x n` each.
+    """Correlation and slope between two sets of scaled inputs, `... x m x d, ... x n x d -> ... x m x n` each.
 
     Args:
         kernel: The correlation.
@@ -103,43 +101,48 @@ def cross_correlation(
         b: Scaled inputs of the columns.
         out: Where to write the result. Fresh memory of a few megabytes costs as much as the arithmetic on it.
     """
-    value, slope = out or (np.empty((len(a), len(b))), np.empty((len(a), len(b))))
-    rows = max(1, _BLOCK // max(1, len(b)))
-    for first in range(0, len(a), rows):
-        block = slice(first, first + rows)
+    shape = (*a.shape[:-1], b.shape[-2])
+    value, slope = out or (np.empty(shape), np.empty(shape))
+    rows = max(1, _BLOCK // max(1, value[..., :1, :].size))
+    for first in range(0, shape[-2], rows):
+        block = (..., slice(first, first + rows), slice(None))
         kernel(squared_distances(a[block], b), value[block], slope[block])
     return value, slope
 
 
 def correlation_matrix(kernel: Correlation, a: Array, *, out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
-    """Correlation and slope among scaled inputs, `n x d -> n x n` each; the correlation's diagonal is exactly 1."""
+    """Correlation and slope among scaled inputs, `... x n x d -> ... x n x n` each; the diagonal of the first is 1."""
     value, slope = cross_correlation(kernel, a, a, out=out)
-    np.fill_diagonal(value, 1.0)
+    index = np.arange(a.shape[-2])
+    value[..., index, index] = 1.0
     return value, slope
 
 
 def weighted_squared_differences(weights: Array, a: Array) -> Array:
-    r"""Sum of w_ij (a_ik - a_jk)^2 over all pairs, for every coordinate k, `n x n, n x d -> d`.
+    r"""Sum of w_ij (a_ik - a_jk)^2 over all pairs, for every coordinate k, `... x n x n, ... x n x d -> ... x d`.
 
     .. math:: \sum_i a_{ik}^2 \Bigl(\sum_j w_{ij} + \sum_j w_{ji}\Bigr) - 2 \sum_i a_{ik} (W a)_{ik}
 
     Matrix products instead of d temporaries of size n x n. `weights` need not be symmetric: one triangle will do.
     """
-    both = weights.sum(axis=0) + weights.sum(axis=1)
-    return np.asarray(both @ (a * a) - 2.0 * np.einsum("ik,ik->k", a, weights @ a))
+    both = weights.sum(axis=-2) + weights.sum(axis=-1)
+    return np.asarray(((both[..., None] * a - 2.0 * (weights @ a)) * a).sum(axis=-2))
 
 
 def squared_differences_product(slope: Array, a: Array, vector: Array) -> Array:
-    r"""The products (dC / d log l_k) q for every coordinate k, `n x n, n x d, n -> n x d`.
+    r"""The products (dC / d log l_k) q for every coordinate k, `... x n x n, ... x n x d, ... x n -> ... x n x d`.
 
     .. math:: \sum_j v_{ij} (a_{ik} - a_{jk})^2 q_j
         = a_{ik}^2 (V q)_i - 2 a_{ik} (V (a_k \circ q))_i + (V (a_k^2 \circ q))_i
     """
-    dim = a.shape[1]
-    square = a * a
-    columns = np.concatenate([vector[:, None], a * vector[:, None], square * vector[:, None]], axis=1)
+    dim = a.shape[-1]
+    columns = np.empty((*a.shape[:-1], 2 * dim + 1))
+    columns[..., 0] = vector
+    np.multiply(a, vector[..., None], out=columns[..., 1 : dim + 1])
+    np.multiply(a, columns[..., 1 : dim + 1], out=columns[..., dim + 1 :])
     product = slope @ columns
-    return np.asarray(square * product[:, :1] - 2.0 * a * product[:, 1 : dim + 1] + product[:, dim + 1 :])
+    linear = a * product[..., :1] - 2.0 * product[..., 1 : dim + 1]
+    return np.asarray(a * linear + product[..., dim + 1 :])
 
 
 class _DifferentiableCorrelation(torch.autograd.Function):

@@ -39,6 +39,13 @@ Objective = Callable[[Array, Index], Evaluation]
 """Evaluates the problems with indices `A` at the points `A x p`; a value that is not finite rejects the step."""
 
 
+class Memory(NamedTuple):
+    """The newest steps and changes of the gradient of B problems, `B x m x p` each, zero where there is none yet."""
+
+    steps: Array
+    changes: Array
+
+
 @dataclass(frozen=True)
 class Minimum:
     """Where each of B problems ended.
@@ -49,6 +56,7 @@ class Minimum:
         gradient: Their gradients, `B x p`.
         evaluations: Evaluations spent on each problem, `B`.
         converged: Whether a stopping test was met, rather than the limit of iterations or a failed line search, `B`.
+        memory: The secant pairs at the end, for a later search of a similar function.
     """
 
     x: Array
@@ -56,6 +64,7 @@ class Minimum:
     gradient: Array
     evaluations: Index
     converged: Mask
+    memory: Memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +87,11 @@ class Stopping:
 class _State:
     """The batch, as columns; methods take the indices of the problems they touch."""
 
-    def __init__(self, x: Array, start: Evaluation, memory: int) -> None:
-        batch, dim = x.shape
+    def __init__(self, x: Array, start: Evaluation, memory: Memory) -> None:
+        batch = len(x)
         self.x, self.value, self.gradient, self.curvature = x, start.value, start.gradient, start.curvature
-        self.steps = np.zeros((batch, memory, dim))
-        self.changes = np.zeros((batch, memory, dim))
-        self.scale = np.zeros(batch)  # s'y / y'y of the newest pair; 0 before there is one
+        self.steps, self.changes = memory
+        self.scale = np.zeros(batch)  # s'y / y'y of the newest pair of this search; 0 before there is one
         self.evaluations = np.ones(batch, dtype=np.intp)
         self.converged = np.zeros(batch, dtype=np.bool_)
 
@@ -109,7 +117,7 @@ def minimize(
     lower: Array,
     upper: Array,
     stopping: Stopping | None = None,
-    memory: int = 10,
+    memory: int | Memory = 10,
     longest_step: float = np.inf,
 ) -> Minimum:
     r"""Minimise B independent functions of p variables over the box `lower <= x <= upper`.
@@ -125,7 +133,7 @@ def minimize(
         lower: Lower bounds, broadcast to `B x p`.
         upper: Upper bounds, broadcast to `B x p`.
         stopping: Tolerances and limits.
-        memory: Secant pairs kept for each problem.
+        memory: How many secant pairs to keep for each problem, or those of an earlier search to begin with.
         longest_step: Largest change of a coordinate in one iteration.
 
     Returns:
@@ -139,7 +147,11 @@ def minimize(
     x = np.clip(start, lower, upper).astype(np.float64)
     low, high = np.broadcast_to(lower, x.shape), np.broadcast_to(upper, x.shape)
     promise = np.broadcast_to(np.asarray(stopping.decrease, dtype=np.float64), x.shape[:1])
-    state = _State(x, _copied(objective(x, np.arange(len(x)))), memory)
+    if isinstance(memory, int):
+        pairs = Memory(*np.zeros((2, len(x), memory, x.shape[1])))
+    else:
+        pairs = Memory(memory.steps.copy(), memory.changes.copy())
+    state = _State(x, _copied(objective(x, np.arange(len(x)))), pairs)
     active = np.flatnonzero(np.isfinite(state.value))
     for _ in range(stopping.iterations):
         free = _free(state.x[active], state.gradient[active], low[active], high[active])
@@ -154,7 +166,8 @@ def minimize(
             break
         direction *= np.minimum(1.0, longest_step / np.abs(direction).max(axis=-1))[:, None]
         active = _search(objective, state, active, direction, low=low, high=high, limit=stopping.evaluations)
-    return Minimum(state.x, state.value, state.gradient, state.evaluations, state.converged)
+    kept = Memory(state.steps, state.changes)
+    return Minimum(state.x, state.value, state.gradient, state.evaluations, state.converged, kept)
 
 
 def _search(

@@ -1,0 +1,1 @@
+"""Many runs, compared: experiments, statistics, reports and speed measurements."""

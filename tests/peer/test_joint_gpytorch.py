@@ -18,7 +18,8 @@ from torch import Tensor
 
 from eign.models.derivative_kernels import Array, covariance_blocks, default_terms, with_hyperparameters
 from eign.models.joint import JointGradientGP
-from eign.models.joint_fitting import JointData, JointHyperparameters, factor_rows, negative_log_posterior
+from eign.models.joint_fitting import JointData, factor_rows, negative_log_posterior
+from eign.models.joint_hyperparameters import JointHyperparameters
 from joint_cases import observe, random_points
 
 KERNEL_CLASSES = {"matern52": Matern52KernelGrad, "rbf": RBFKernelGrad}

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from eign.models.derivative_kernels import KERNELS
 from eign.models.joint import JointGradientGP
-from eign.models.joint_fitting import JointHyperparameters
+from eign.models.joint_hyperparameters import JointHyperparameters
 from joint_cases import observe, random_points, smooth
 
 

@@ -12,13 +12,8 @@ from torch import Tensor
 from eign.models.derivative_kernels import KERNELS, default_terms, with_hyperparameters
 from eign.models.joint import JointGradientGP
 from eign.models.joint_factor import factorize, nugget
-from eign.models.joint_fitting import (
-    LENGTHSCALE_BOUNDS,
-    OUTPUTSCALE_BOUNDS,
-    JointData,
-    JointHyperparameters,
-    negative_log_posterior,
-)
+from eign.models.joint_fitting import JointData, negative_log_posterior
+from eign.models.joint_hyperparameters import LENGTHSCALE_BOUNDS, OUTPUTSCALE_BOUNDS, JointHyperparameters
 from joint_cases import observe, random_points, smooth
 
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol, final
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
-from botorch.posteriors import Posterior
-from botorch.sampling import MCSampler
+from botorch.posteriors.posterior import Posterior
+from botorch.sampling.base import MCSampler
 from torch import Tensor
 
 from eign.data import Standardization
@@ -41,7 +41,7 @@ class ValueModel(Protocol):
 
 
 @final
-class ConditionedGP(Model):  # type: ignore[misc]
+class ConditionedGP(Model):
     """f of a model given further values.
 
     The further points join each posterior and are conditioned on there, so that gradients pass through them, batches
@@ -64,7 +64,7 @@ class ConditionedGP(Model):  # type: ignore[misc]
     @property
     def batch_shape(self) -> torch.Size:
         """Of the values conditioned on: fantasies first."""
-        return torch.broadcast_shapes(self._x.shape[:-2], self._y.shape[:-1])
+        return _broadcast(self._x.shape[:-2], self._y.shape[:-1])
 
     def posterior(
         self,
@@ -109,10 +109,15 @@ def fantasize(model: Any, X: Tensor, sampler: MCSampler, noise: Tensor | None) -
 
 def _concatenated(first: Tensor, second: Tensor) -> Tensor:
     """Along the points, the batches broadcast."""
-    batch = torch.broadcast_shapes(first.shape[:-2], second.shape[:-2])
+    batch = _broadcast(first.shape[:-2], second.shape[:-2])
     return torch.cat([part.expand(*batch, *part.shape[-2:]) for part in (first, second)], dim=-2)
 
 
 def _for_points(noise: Tensor, count: int) -> Tensor:
     """One variance a point, with no more batch dimensions than were given."""
     return noise.expand(*noise.shape[:-1], count)
+
+
+def _broadcast(*shapes: torch.Size) -> torch.Size:
+    shape: torch.Size = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
+    return shape

@@ -8,15 +8,16 @@ import numpy as np
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
-from botorch.posteriors import Posterior
-from botorch.sampling import MCSampler
+from botorch.posteriors.posterior import Posterior
+from botorch.sampling.base import MCSampler
 from torch import Tensor
 
 from eign.data import Observations, Standardization, standardize_joint
 from eign.models.conditioned import ConditionedGP, fantasize
 from eign.models.derivative_kernels import Array, default_terms
 from eign.models.fitting import NOISE_PRIOR
-from eign.models.joint_fitting import JointData, JointHyperparameters, fit_hyperparameters
+from eign.models.joint_fitting import JointData, fit_hyperparameters
+from eign.models.joint_hyperparameters import JointHyperparameters
 from eign.models.joint_moments import (
     ConditionedRows,
     condition,
@@ -58,7 +59,7 @@ class ValueMomentsAndGradients(NamedTuple):
 
 
 @final
-class JointGradientGP(Model):  # type: ignore[misc]
+class JointGradientGP(Model):
     """The exact joint Gaussian process of f and its gradient, as a BoTorch model of f.
 
     Any subset of values and partial derivatives may be observed. It standardises inside and answers in the units given.

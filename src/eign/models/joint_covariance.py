@@ -54,6 +54,12 @@ class TrainingPairs:
         return len(self.row_point)
 
     @property
+    def scheme_rows(self) -> int:
+        """Number of rows of the scheme, observed or not."""
+        count, m, n = self.shape
+        return n + count * m
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """|J|, m, n."""
         count, m, n = self.delta.shape
@@ -82,11 +88,12 @@ def training_pairs(x: Array, present: NDArray[np.bool_]) -> TrainingPairs:
     )
 
 
-def covariance_matrix(terms: Sequence[TermPairs], pairs: TrainingPairs) -> Array:
-    """The scaled covariance C of the observed rows; only its lower triangle is filled in."""
-    count, m, n = pairs.shape
-    rows = n + count * m
-    matrix = np.empty((rows, rows))
+def covariance_matrix(terms: Sequence[TermPairs], pairs: TrainingPairs, *, out: Array | None = None) -> Array:
+    """The scaled covariance C of the observed rows, of which only the lower triangle is filled in.
+
+    `out` is a C-ordered array over all rows of the scheme to write to, which is the result if all are observed.
+    """
+    matrix = np.empty((pairs.scheme_rows,) * 2) if out is None else out
     for term in terms:
         term.add_covariance(_Blocks.of(matrix, pairs), first=term is terms[0])
     return matrix if pairs.observed is None else matrix[np.ix_(pairs.observed, pairs.observed)]
@@ -95,8 +102,7 @@ def covariance_matrix(terms: Sequence[TermPairs], pairs: TrainingPairs) -> Array
 def trace_derivatives(terms: Sequence[TermPairs], pairs: TrainingPairs, weights: Array) -> list[Array]:
     """tr(W dC) for the log lengthscales and the log outputscale of each term; the lower triangle of W is read."""
     if pairs.observed is not None:
-        count, m, n = pairs.shape
-        scheme = np.zeros((n + count * m,) * 2)
+        scheme = np.zeros((pairs.scheme_rows,) * 2)
         scheme[np.ix_(pairs.observed, pairs.observed)] = weights
         weights = scheme
     folded = _FoldedWeights.of(_Blocks.of(weights, pairs))
@@ -108,7 +114,7 @@ def derivative_products(terms: Sequence[TermPairs], pairs: TrainingPairs, vector
     count, m, n = pairs.shape
     scheme = vector
     if pairs.observed is not None:
-        scheme = np.zeros(n + count * m)
+        scheme = np.zeros(pairs.scheme_rows)
         scheme[pairs.observed] = vector
     products = [term.products(scheme[:n], scheme[n:].reshape(count, m)) for term in terms]
     return products if pairs.observed is None else [product[pairs.observed] for product in products]
@@ -143,7 +149,7 @@ class _FoldedWeights:
 
     @classmethod
     def of(cls, blocks: _Blocks) -> _FoldedWeights:
-        count, m, n = blocks.mixed.shape
+        _, m, n = blocks.mixed.shape
         fold = np.tri(n, k=-1) * 2.0 + np.eye(n)
         diagonal = np.einsum("iaib->iab", blocks.slopes) * fold[:m, :m]
         return cls(blocks.values * fold, blocks.mixed, blocks.slopes, diagonal)
@@ -184,6 +190,7 @@ class FullTermPairs(TermPairs):
         return (self.precision @ squared.reshape(len(squared), -1)).reshape(squared.shape[1:])
 
     def add_covariance(self, blocks: _Blocks, *, first: bool) -> None:
+        """In one pass over the lower blocks, with no temporary if it is the first."""
         count, m, _ = self.pairs.shape
         phi0, phi1, phi2 = self.phi[:3]
         values = self.value_scale**2 * phi0
@@ -196,7 +203,6 @@ class FullTermPairs(TermPairs):
         among = self.scaled[:, :, :m]
         bend, corner = -phi2[:m, :m], self.corner * phi1[:m, :m]
         for j in range(count):
-            # One pass over the lower blocks, with no temporary for the first term.
             column, target = bend * among[j], blocks.slopes[j:, :, j, :]
             if first:
                 np.multiply(among[j:], column, out=target)
@@ -205,7 +211,7 @@ class FullTermPairs(TermPairs):
             target[0] -= corner[j]
 
     def traces(self, weights: _FoldedWeights) -> Array:
-        r"""With P_kj = sum phi'' E_k E_j M_kj over pairs and Z = E'ME for each pair,
+        r"""One pass over the blocks of W. With P_kj = sum phi'' E_k E_j M_kj and, for each pair, Z = E'ME.
 
         .. math::
             \frac{\partial}{\partial \log l_k} &= -l_k^{-2} \sum Q\,\delta_k^2 - 4 S_0 \sum \phi' G_k E_k
@@ -247,7 +253,7 @@ class FullTermPairs(TermPairs):
         return result
 
     def products(self, values: Array, slopes: Array) -> Array:
-        r"""With q = E . a for each pair, rows of values and of derivatives i:
+        r"""Rows of values and of derivatives i, with q = E . a for each pair.
 
         .. math::
             (C a)_0 &= \sum_b S_0^2 \phi a_0 - S_0 \phi' q, \qquad
@@ -294,7 +300,8 @@ class AdditiveTermPairs(TermPairs):
         return self.precision[:, None, None] * self.pairs.squared
 
     def add_covariance(self, blocks: _Blocks, *, first: bool) -> None:
-        count, m, _ = self.pairs.shape
+        """Among derivatives only the diagonal blocks."""
+        _, m, _ = self.pairs.shape
         observed = self.pairs.components
         phi0, phi1, phi2 = self.phi[:3]
         if first:
@@ -309,7 +316,7 @@ class AdditiveTermPairs(TermPairs):
         """The formula of a full term for each coordinate on its own, with W_00 shared."""
         _, m, _ = self.pairs.shape
         observed = self.pairs.components
-        phi0, phi1, phi2, phi3 = self.phi
+        phi0, phi1, phi2, _ = self.phi
         squared, scale = self._squared_distances(), self.value_scale
         slopes = (phi1[observed, :m], phi2[observed, :m])
         inner = tuple(profile[observed, :m, :m] for profile in self.phi)

@@ -2,7 +2,7 @@ r"""Maximum a posteriori hyperparameters of the joint Gaussian process of f and 
 
 | symbol | meaning |
 |---|---|
-| theta | for each term of the kernel log l_1 .. log l_d, log s; then, if learned, log noise of values and of gradients |
+| theta | for each term of the kernel log l_1 .. log l_d, log s; then, if learned, log noise of values, derivatives |
 | K + eta diag(K) + D | covariance of the rows: kernel, relative nugget, noise |
 | S | diag(K)^{-1/2}; C = S (K + eta diag(K) + D) S is what is factored |
 | h | 1 for rows of values, 0 for rows of derivatives: the effect of the constant mean |
@@ -23,16 +23,14 @@ with C_j = S (dK/d theta_j) S, the scaling held fixed. The curvature is the aver
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eign.models import lbfgs
-from eign.models.derivative_kernels import Array, Term, prior_variances, with_hyperparameters
-from eign.models.fitting import LENGTHSCALE_PRIOR, NOISE_PRIOR, OUTPUTSCALE_PRIOR, Posterior
+from eign.models.derivative_kernels import Array, prior_variances
 from eign.models.joint_covariance import (
     TrainingPairs,
     covariance_matrix,
@@ -42,67 +40,10 @@ from eign.models.joint_covariance import (
     training_pairs,
 )
 from eign.models.joint_factor import factorize, invert, nugget, unwhiten, whiten
+from eign.models.joint_hyperparameters import JointHyperparameters, bounds, negative_log_prior, starts
 
-LENGTHSCALE_BOUNDS: Final = (1e-2, 2e1)
-OUTPUTSCALE_BOUNDS: Final = (1e-4, 1e3)
-NOISE_BOUNDS: Final = (1e-8, 1e1)
-# Multiples of the prior median at which a fit without a previous one looks before it descends from the best.
-_START_FACTORS: Final = (1.0, 0.35, 2.5)
 # Stop when less than this is left to gain per row, as for the independent processes.
 _DECREASE_PER_ROW: Final = 5e-6
-
-
-@dataclass(frozen=True)
-class JointHyperparameters:
-    """What a fit decides, in standardised units.
-
-    Attributes:
-        terms: The kernel with its lengthscales and outputscales.
-        noise: Variance of the noise on values and on partial derivatives, beside what is known of each observation.
-        learned: Whether `noise` is fitted too.
-    """
-
-    terms: tuple[Term, ...]
-    noise: tuple[float, float] = (0.0, 0.0)
-    learned: bool = False
-
-    @property
-    def theta(self) -> Array:
-        """The logarithms, in the order of this module's docstring."""
-        parts = [np.append(term.lengthscale, term.outputscale) for term in self.terms]
-        return np.log(np.concatenate([*parts, self.noise if self.learned else ()]))
-
-    def at(self, theta: Array) -> JointHyperparameters:
-        """The same kernel and kind of noise at other values."""
-        count, dimension = len(self.terms), len(self.terms[0].lengthscale)
-        values = np.exp(theta)
-        parts = values[: count * (dimension + 1)].reshape(count, dimension + 1)
-        terms = with_hyperparameters(self.terms, parts[:, :-1], parts[:, -1])
-        noise = (float(values[-2]), float(values[-1])) if self.learned else self.noise
-        return JointHyperparameters(terms, noise, self.learned)
-
-    def rescaled(self, old: float, new: float) -> JointHyperparameters:
-        """The same prior in the units given, when values are divided by `new` instead of `old`."""
-        factor = (old / new) ** 2
-        terms = tuple(replace(term, outputscale=term.outputscale * factor) for term in self.terms)
-        noise = (self.noise[0] * factor, self.noise[1] * factor) if self.learned else self.noise
-        return JointHyperparameters(terms, noise, self.learned)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain lists, from which `from_json` builds an equal object."""
-        terms = [asdict(term) | {"lengthscale": term.lengthscale.tolist()} for term in self.terms]
-        return {"terms": terms, "noise": list(self.noise), "learned": self.learned}
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> JointHyperparameters:
-        """The hyperparameters that `to_json` described."""
-        terms = tuple(Term(**term | {"lengthscale": np.array(term["lengthscale"])}) for term in stored["terms"])
-        values, slopes = stored["noise"]
-        return cls(terms, (values, slopes), stored["learned"])
-
-    def row_noise(self, row_component: NDArray[np.intp]) -> Array:
-        """The noise of each row."""
-        return np.where(row_component == 0, *self.noise)
 
 
 @dataclass(frozen=True)
@@ -167,64 +108,53 @@ def solve_mean(lower: Array, effects: Array) -> tuple[float, Array]:
     return mean, unwhiten(lower, (effects[0] - mean * effects[1])[None])[0]
 
 
+class LogPosterior(NamedTuple):
+    """The negative log posterior J at one theta, with gradient `p` and curvature `p x p`."""
+
+    value: float
+    gradient: Array
+    curvature: Array
+
+
 def negative_log_posterior(
-    theta: Array, data: JointData, hyper: JointHyperparameters, *, eta: float | None = None
-) -> Posterior:
-    """J of this module's docstring, its gradient and its curvature; `hyper` says which kernel and what is learned."""
+    theta: Array, data: JointData, hyper: JointHyperparameters, *, eta: float | None = None, out: Array | None = None
+) -> LogPosterior:
+    """J of this module's docstring with gradient and curvature.
+
+    Args:
+        theta: Where.
+        data: The observations.
+        hyper: Which kernel, and what is learned; its values do not matter.
+        eta: The nugget, by default what the number of rows asks for.
+        out: N x N to work in; a search that evaluates often saves the time to get fresh memory.
+    """
     hyper, pairs = hyper.at(theta), data.pairs
     eta = nugget(pairs.rows) if eta is None else eta
     scales = prior_variances(hyper.terms) ** -0.5
     terms = term_pairs(hyper.terms, pairs, scales, order=3)
-    matrix = add_diagonal(covariance_matrix(terms, pairs), data, hyper, scales, eta)
+    matrix = add_diagonal(covariance_matrix(terms, pairs, out=out), data, hyper, scales, eta)
     rows = solve_rows(matrix, data, scales, eta)
-    residual = rows.effects[0] - rows.mean * rows.effects[1]
-    log_determinant = np.log(np.diagonal(rows.lower)).sum() - np.log(scales[pairs.row_component]).sum()
-    value = 0.5 * residual @ residual + log_determinant + 0.5 * pairs.rows * np.log(2.0 * np.pi)
+    value = _negative_log_likelihood(rows, pairs)
 
-    diagonal = _diagonal_derivatives(hyper, pairs, scales)
-    products = np.concatenate([*derivative_products(terms, pairs, rows.weights)], axis=1)
-    kernel = products.shape[1]
-    products = np.concatenate(
-        [products + eta * diagonal[:, :kernel] * rows.weights[:, None], diagonal[:, kernel:] * rows.weights[:, None]],
-        axis=1,
-    )
-    whitened = whiten(rows.lower, np.ascontiguousarray(products.T))
-    shift = whitened @ rows.effects[1]
-    curvature = 0.5 * whitened @ whitened.T
-    information = float(rows.effects[1] @ rows.effects[1])
-    if information > 0.0:
-        curvature -= 0.5 * np.outer(shift, shift) / information
-
+    diagonal = _diagonal_derivatives(hyper, pairs, scales, eta)
+    products = diagonal * rows.weights[:, None]  # C_j a
+    kernel = np.concatenate(derivative_products(terms, pairs, rows.weights), axis=1)
+    products[:, : kernel.shape[1]] += kernel
+    curvature = _average_information(rows, products)
     gradient = -0.5 * (rows.weights @ products)
     inverse = invert(rows.lower)
-    inverse_diagonal = np.diagonal(inverse)
-    gradient[:kernel] += 0.5 * np.concatenate(trace_derivatives(terms, pairs, inverse))
-    gradient[:kernel] += 0.5 * eta * (inverse_diagonal @ diagonal[:, :kernel])
-    gradient[kernel:] += 0.5 * (inverse_diagonal @ diagonal[:, kernel:])
+    gradient += 0.5 * (np.diagonal(inverse) @ diagonal)
+    gradient[: kernel.shape[1]] += 0.5 * np.concatenate(trace_derivatives(terms, pairs, inverse))
 
     penalty, slopes, bends = negative_log_prior(theta, hyper)
     curvature.flat[:: len(theta) + 1] += bends
-    return Posterior(float(value + penalty), gradient + slopes, curvature, rows.mean)
+    return LogPosterior(value + penalty, gradient + slopes, curvature)
 
 
-def negative_log_prior(theta: Array, hyper: JointHyperparameters) -> tuple[float, Array, Array]:
-    """-log p(l, s, noise) of all terms, densities as in `fitting`, with first and second derivatives by theta."""
-    count, dimension = len(hyper.terms), len(hyper.terms[0].lengthscale)
-    is_scale = np.zeros(len(theta), bool)
-    is_scale[dimension : count * (dimension + 1) : dimension + 1] = True
-    medians = [np.full(dimension + 1, np.log(term.median)) for term in hyper.terms]
-    location = np.concatenate([*medians, np.full(2 * hyper.learned, NOISE_PRIOR[0])])
-    width = np.full(len(theta), LENGTHSCALE_PRIOR[1])
-    width[count * (dimension + 1) :] = NOISE_PRIOR[1]
-    z = (theta - location) / width
-    concentration, rate = OUTPUTSCALE_PRIOR
-    scale = np.exp(theta)
-    log_normal = theta + 0.5 * z * z + np.log(width * np.sqrt(2.0 * np.pi))
-    # log Gamma(2) = 0
-    gamma = rate * scale - (concentration - 1.0) * theta - concentration * np.log(rate)
-    value = float(np.where(is_scale, gamma, log_normal).sum())
-    slopes = np.where(is_scale, rate * scale - (concentration - 1.0), 1.0 + z / width)
-    return value, slopes, np.where(is_scale, rate * scale, width**-2.0)
+def negative_log_posterior_value(theta: Array, data: JointData, hyper: JointHyperparameters) -> float:
+    """J alone, at a third of the cost."""
+    rows = factor_rows(data, hyper.at(theta))
+    return _negative_log_likelihood(rows, data.pairs) + negative_log_prior(theta, hyper)[0]
 
 
 def fit_hyperparameters(
@@ -235,18 +165,18 @@ def fit_hyperparameters(
     Args:
         data: The observations.
         hyper: Where to start if `warm`; otherwise only its kernel and kind of noise count.
-        warm: Start from `hyper`. If not, look at the prior medians and at multiples of them first.
+        warm: Start from `hyper`. If not, look at several starts and descend from the best.
         evaluations: Limit on the evaluations of the descent.
     """
-    low, high = _bounds(hyper)
+    low, high = bounds(hyper)
     start = np.clip(hyper.theta, low, high)
     if not warm:
-        starts = [np.clip(_default_theta(hyper, factor), low, high) for factor in _START_FACTORS]
-        start = min(starts, key=lambda theta: negative_log_posterior(theta, data, hyper).value)
+        start = min(starts(hyper), key=lambda theta: negative_log_posterior_value(theta, data, hyper))
+    workspace = np.empty((data.pairs.scheme_rows,) * 2)
 
     def objective(thetas: Array, _: NDArray[np.intp]) -> lbfgs.Evaluation:
-        posterior = negative_log_posterior(thetas[0], data, hyper)
-        return lbfgs.Evaluation(np.array([posterior.value]), posterior.gradient[None], posterior.curvature[None])
+        value, gradient, curvature = negative_log_posterior(thetas[0], data, hyper, out=workspace)
+        return lbfgs.Evaluation(np.array([value]), gradient[None], curvature[None])
 
     stopping = lbfgs.Stopping(
         decrease=_DECREASE_PER_ROW * max(data.pairs.rows, 1), gradient=1e-9, evaluations=evaluations
@@ -255,19 +185,21 @@ def fit_hyperparameters(
     return hyper.at(end.x[0]), end
 
 
-def _default_theta(hyper: JointHyperparameters, factor: float) -> Array:
-    """Lengthscales at `factor` times their medians, outputscales that add up to 1, noise at its prior median."""
-    parts = [
-        np.append(np.full(len(term.lengthscale), factor * term.median), 1.0 / len(hyper.terms)) for term in hyper.terms
-    ]
-    return np.append(np.log(np.concatenate(parts)), np.full(2 * hyper.learned, NOISE_PRIOR[0]))
+def _negative_log_likelihood(rows: FactoredRows, pairs: TrainingPairs) -> float:
+    residual = rows.effects[0] - rows.mean * rows.effects[1]
+    log_determinant = np.log(np.diagonal(rows.lower)).sum() - np.log(rows.scales[pairs.row_component]).sum()
+    return float(0.5 * residual @ residual + log_determinant + 0.5 * pairs.rows * np.log(2.0 * np.pi))
 
 
-def _bounds(hyper: JointHyperparameters) -> tuple[Array, Array]:
-    """Lower and upper bounds of theta: wide enough that the priors, not they, decide."""
-    term = [LENGTHSCALE_BOUNDS] * len(hyper.terms[0].lengthscale) + [OUTPUTSCALE_BOUNDS]
-    pairs = np.log(term * len(hyper.terms) + [NOISE_BOUNDS] * (2 * hyper.learned))
-    return pairs[:, 0], pairs[:, 1]
+def _average_information(rows: FactoredRows, products: Array) -> Array:
+    """a'C_i P C_j a / 2 from the products C_j a, N x p."""
+    whitened = whiten(rows.lower, np.array(products.T, order="C"))
+    curvature = 0.5 * (whitened @ whitened.T)
+    information = float(rows.effects[1] @ rows.effects[1])
+    if information > 0.0:
+        shift = whitened @ rows.effects[1]
+        curvature -= np.outer(shift, shift) * (0.5 / information)
+    return np.asarray(curvature)
 
 
 def add_diagonal(matrix: Array, data: JointData, hyper: JointHyperparameters, scales: Array, eta: float) -> Array:
@@ -277,12 +209,12 @@ def add_diagonal(matrix: Array, data: JointData, hyper: JointHyperparameters, sc
     return matrix
 
 
-def _diagonal_derivatives(hyper: JointHyperparameters, pairs: TrainingPairs, scales: Array) -> Array:
-    """The diagonals of S dK S and, if learned, of S dD S for each entry of theta: N x p."""
+def _diagonal_derivatives(hyper: JointHyperparameters, pairs: TrainingPairs, scales: Array, eta: float) -> Array:
+    """The diagonals of eta S dK S and, if learned, of S dD S for each entry of theta: N x p."""
     component = pairs.row_component
     columns: list[Array] = []
     for term in hyper.terms:
-        variances = scales**2 * prior_variances((term,))
+        variances = eta * scales**2 * prior_variances((term,))
         # The variance of a value does not depend on lengthscales, that of derivative k goes with l_k^{-2} only.
         stretched = -2.0 * np.diag(variances)[:, 1:]
         columns += [stretched[component], variances[component, None]]

@@ -32,11 +32,11 @@ from eign.models.joint_factor import extend, unwhiten, whiten
 from eign.models.joint_fitting import (
     FactoredRows,
     JointData,
-    JointHyperparameters,
     add_diagonal,
     factor_rows,
     solve_mean,
 )
+from eign.models.joint_hyperparameters import JointHyperparameters
 
 SMALLEST_VARIANCE: Final = 1e-10
 """Added to every posterior variance, relative to the prior: what rounding leaves undecided in prior minus explained."""
@@ -176,10 +176,10 @@ def differentiable_values(rows: ConditionedRows, x: Tensor) -> tuple[Tensor, Ten
     points = x.reshape(-1, x.shape[-1])
     cross = _differentiable_cross(rows, points, slopes=False)[:, 0]
     mean = rows.factored.mean + cross @ torch.from_numpy(rows.factored.weights)
-    whitened: Tensor = _Whiten.apply(cross, rows.factored.lower)
+    whitened: Tensor = _Whiten.apply(cross, rows.factored.lower)  # type: ignore[no-untyped-call]
     whitened = whitened.reshape(*x.shape[:-1], cross.shape[-1])
     delta = (x.unsqueeze(-2) - x.unsqueeze(-3)).movedim(-1, 0)
-    prior: Tensor = _Blocks.apply(delta, rows.hyper.terms, False, False)
+    prior: Tensor = _Blocks.apply(delta, rows.hyper.terms, False, False)  # type: ignore[no-untyped-call]
     floor = SMALLEST_VARIANCE * float(prior_variances(rows.hyper.terms)[0])
     covariance = prior[0, 0] - whitened @ whitened.mT
     return mean.reshape(x.shape[:-1]), covariance + _lift(covariance, torch.tensor(floor, dtype=torch.float64))
@@ -192,7 +192,7 @@ def differentiable_joint(rows: ConditionedRows, x: Tensor) -> tuple[Tensor, Tens
     shift = torch.zeros(cross.shape[1], dtype=torch.float64)
     shift[0] = rows.factored.mean
     mean = shift + cross @ torch.from_numpy(rows.factored.weights)
-    whitened: Tensor = _Whiten.apply(cross.flatten(0, 1), rows.factored.lower)
+    whitened: Tensor = _Whiten.apply(cross.flatten(0, 1), rows.factored.lower)  # type: ignore[no-untyped-call]
     whitened = whitened.reshape(cross.shape)
     prior = torch.from_numpy(prior_variances(rows.hyper.terms))
     covariance = torch.diag(prior) - whitened @ whitened.mT
@@ -218,13 +218,13 @@ def _weighted_gradient(rows: ConditionedRows, x: Array, weights: Array) -> Array
     cotangent = np.zeros((len(x), components * len(rows.x)))
     cotangent[:, rows.columns] = weights * rows.row_scales
     cotangent = cotangent.reshape(len(x), 1, components, len(rows.x)).transpose(1, 2, 0, 3)
-    return covariance_blocks_vjp(rows.hyper.terms, _differences(x, rows.x), cotangent).sum(-1).T
+    return np.asarray(covariance_blocks_vjp(rows.hyper.terms, _differences(x, rows.x), cotangent).sum(-1).T)
 
 
 def _differentiable_cross(rows: ConditionedRows, x: Tensor, *, slopes: bool) -> Tensor:
     """`cross_covariance`, differentiable in x."""
     delta = x.T[:, :, None] - torch.from_numpy(rows.x).T[:, None, :]
-    blocks: Tensor = _Blocks.apply(delta, rows.hyper.terms, slopes, rows.slopes)
+    blocks: Tensor = _Blocks.apply(delta, rows.hyper.terms, slopes, rows.slopes)  # type: ignore[no-untyped-call]
     flat = blocks.permute(2, 0, 1, 3).flatten(2)
     return flat[:, :, torch.from_numpy(rows.columns)] * torch.from_numpy(rows.row_scales)
 
@@ -246,7 +246,7 @@ class _Blocks(torch.autograd.Function):
         return torch.from_numpy(covariance_blocks(terms, delta.detach().numpy(), left=left, right=right))
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor, None, None, None]:
         """The gradient by the differences."""
         (delta,) = ctx.saved_tensors
@@ -264,7 +264,7 @@ class _Whiten(torch.autograd.Function):
         return torch.from_numpy(whiten(lower, np.array(rows.detach().numpy(), order="C")))
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor, None]:
         """L^{-T} applied to the cotangent."""
         return torch.from_numpy(unwhiten(ctx.lower, np.array(cotangent.numpy(), order="C"))), None

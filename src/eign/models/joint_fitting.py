@@ -31,16 +31,11 @@ from numpy.typing import NDArray
 
 from eign.models import lbfgs
 from eign.models.derivative_kernels import Array, prior_variances
-from eign.models.joint_covariance import (
-    TrainingPairs,
-    covariance_matrix,
-    derivative_products,
-    term_pairs,
-    trace_derivatives,
-    training_pairs,
-)
+from eign.models.joint_covariance import covariance_matrix, derivative_products, trace_derivatives
 from eign.models.joint_factor import factorize, invert, nugget, unwhiten, whiten
 from eign.models.joint_hyperparameters import JointHyperparameters, bounds, negative_log_prior, starts
+from eign.models.joint_rows import TrainingPairs, training_pairs
+from eign.models.joint_terms import term_pairs
 
 # Stop when less than this is left to gain per row, as for the independent processes.
 _DECREASE_PER_ROW: Final = 5e-6

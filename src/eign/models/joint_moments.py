@@ -27,7 +27,7 @@ from eign.models.derivative_kernels import (
     covariance_blocks_vjp,
     prior_variances,
 )
-from eign.models.joint_covariance import covariance_matrix, term_pairs
+from eign.models.joint_covariance import covariance_matrix
 from eign.models.joint_factor import extend, unwhiten, whiten
 from eign.models.joint_fitting import (
     FactoredRows,
@@ -37,6 +37,7 @@ from eign.models.joint_fitting import (
     solve_mean,
 )
 from eign.models.joint_hyperparameters import JointHyperparameters
+from eign.models.joint_terms import term_pairs
 
 SMALLEST_VARIANCE: Final = 1e-10
 """Added to every posterior variance, relative to the prior: what rounding leaves undecided in prior minus explained."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, final
+from contextlib import nullcontext
+from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
 import torch
@@ -30,6 +31,10 @@ from eign.models.joint_moments import (
 )
 from eign.models.lbfgs import Minimum
 from eign.models.posteriors import ValuePosterior
+from eign.models.threads import single_threaded_blas
+
+# Below, a second BLAS thread costs more in synchronisation than it computes.
+_ROWS_WORTH_THREADS: Final = 1000
 
 
 class VectorPosterior(NamedTuple):
@@ -154,9 +159,10 @@ class JointGradientGP(Model):
             self._standardization = units
         self._rows = None
         data = self._data(self._observations)[1]
-        self._hyperparameters, end = fit_hyperparameters(
-            data, self._hyperparameters, warm=self._warm, evaluations=evaluations
-        )
+        with single_threaded_blas() if data.pairs.rows < _ROWS_WORTH_THREADS else nullcontext():
+            self._hyperparameters, end = fit_hyperparameters(
+                data, self._hyperparameters, warm=self._warm, evaluations=evaluations
+            )
         self._warm = True
         return end
 

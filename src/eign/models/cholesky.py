@@ -52,12 +52,14 @@ def cholesky(matrix: Array, *, overwrite: bool = False) -> tuple[Array, float]:
         return np.empty((0, 0), order="F"), 0.0
     work = matrix if overwrite else matrix.copy()
     diagonal = np.diagonal(matrix).copy()
+    factor, info = lapack.dpotrf(work.T, lower=1, clean=0, overwrite_a=1)
+    if info == 0:
+        return factor, 0.0
     scale = float(diagonal.mean())
-    for relative in (0.0, *JITTERS) if np.isfinite(scale) else ():
-        if relative:
-            # LAPACK has overwritten the upper triangle of `work`, which is the lower one of its transpose.
-            work[...] = np.tril(work, -1) + np.tril(work, -1).T
-            np.fill_diagonal(work, diagonal + relative * scale)
+    for relative in JITTERS if np.isfinite(scale) else ():
+        # LAPACK has overwritten the upper triangle of `work`, which is the lower one of its transpose.
+        work[...] = np.tril(work, -1) + np.tril(work, -1).T
+        np.fill_diagonal(work, diagonal + relative * scale)
         factor, info = lapack.dpotrf(work.T, lower=1, clean=0, overwrite_a=1)
         if info == 0:
             return factor, relative * scale

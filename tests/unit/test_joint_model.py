@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from eign.models.derivative_kernels import KERNELS
+from eign.models.fitting import fit
 from eign.models.joint import JointGradientGP
-from eign.models.joint_hyperparameters import JointHyperparameters
+from eign.models.joint_hyperparameters import JointHyperparameters, negative_log_prior
 from joint_cases import observe, random_points, smooth
 
 
@@ -243,3 +244,42 @@ def test_output_indices_and_dimension_are_checked() -> None:
         gp.posterior(random_points(1, 2), output_indices=[1])
     with pytest.raises(ValueError, match="3 coordinates"):
         gp.with_hyperparameters(JointGradientGP(*observe(5, 3)).hyperparameters)
+
+
+def test_the_public_fit() -> None:
+    gp = JointGradientGP(*observe(10, 2))
+    assert fit(gp) is gp
+    assert not np.array_equal(gp.hyperparameters.theta, JointGradientGP(*observe(10, 2)).hyperparameters.theta)
+
+
+def test_restart_leaves_a_bad_optimum() -> None:
+    """Lengthscales at their lower bound explain nothing, and the likelihood is flat there."""
+    gp = JointGradientGP(*observe(15, 2), kernel="additive+full")
+    far = gp.hyperparameters.at(np.log([0.01, 0.01, 1.0, 0.01, 0.01, 1.0]))
+    stuck, moved = gp.with_hyperparameters(far), gp.with_hyperparameters(far)
+    value, restarted = stuck.fit_hyperparameters().value[0], moved.fit_hyperparameters(restart=True).value[0]
+    assert restarted <= value
+    assert restarted == pytest.approx(gp.fit_hyperparameters().value[0], abs=1e-3)
+
+
+def test_log_likelihood_is_a_density_in_the_units_given() -> None:
+    x, y, g = observe(10, 2, missing=0.2)
+    gp, scaled = JointGradientGP(x, y, g), JointGradientGP(x, 100.0 * y, 100.0 * g)
+    rows = int(torch.isfinite(y).sum() + torch.isfinite(g).sum())
+    assert scaled.log_likelihood() == pytest.approx(gp.log_likelihood() - rows * np.log(100.0), rel=1e-8)
+    end = gp.fit_hyperparameters()
+    prior = negative_log_prior(gp.hyperparameters.theta, gp.hyperparameters)[0]
+    expected = -(end.value[0] - prior) - rows * np.log(gp.standardization.y_scale)
+    assert gp.log_likelihood() == pytest.approx(expected, rel=1e-8)
+    grown = gp.append(x[:0], y[:0], g[:0])
+    assert grown.log_likelihood() == pytest.approx(gp.log_likelihood(), rel=1e-8)
+
+
+def test_sampling_repeated_and_observed_points_needs_no_jitter() -> None:
+    """GPyTorch warns when it adds jitter, and a warning is an error here."""
+    x, y, g = observe(12, 3)
+    gp = JointGradientGP(x, y, g)
+    gp.fit_hyperparameters()
+    new = random_points(2, 3)
+    samples = gp.posterior(torch.cat([new, new, x[:4], x[:2] + 1e-7])).rsample(torch.Size([3]))
+    assert torch.isfinite(samples).all()

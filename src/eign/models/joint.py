@@ -17,7 +17,7 @@ from eign.data import Observations, Standardization, standardize_joint
 from eign.models.conditioned import ConditionedGP, fantasize
 from eign.models.derivative_kernels import Array, default_terms
 from eign.models.fitting import NOISE_PRIOR
-from eign.models.joint_fitting import JointData, fit_hyperparameters
+from eign.models.joint_fitting import JointData, fit_hyperparameters, negative_log_likelihood
 from eign.models.joint_hyperparameters import JointHyperparameters
 from eign.models.joint_moments import (
     ConditionedRows,
@@ -147,24 +147,42 @@ class JointGradientGP(Model):
         model._hyperparameters, model._warm = hyperparameters, True
         return model
 
-    def fit_hyperparameters(self, *, evaluations: int = 60) -> Minimum:
+    def fit_hyperparameters(self, *, restart: bool = False, evaluations: int = 60) -> Minimum:
         """Maximise the posterior of the hyperparameters, in place; `eign.models.fit` calls this.
 
         A first fit looks at several starts. A later one, also of a model that `append` made, starts from the last.
+
+        Args:
+            restart: Whether a later fit also looks at the starts of a first one, and takes the better end.
+            evaluations: Limit on the evaluations of the objective in a descent.
+
+        Returns:
+            How the search ended, with the negative log posterior in standardised units.
         """
         if self._given_standardization is None:
-            self._hyperparameters = self._hyperparameters.rescaled(
-                self._standardization.y_scale, (units := standardize_joint(self._observations)).y_scale
-            )
+            units = standardize_joint(self._observations)
+            self._hyperparameters = self._hyperparameters.rescaled(self._standardization.y_scale, units.y_scale)
             self._standardization = units
         self._rows = None
         data = self._data(self._observations)[1]
+        modes = [True, False] if self._warm and restart else [self._warm]
         with single_threaded_blas() if data.pairs.rows < _ROWS_WORTH_THREADS else nullcontext():
-            self._hyperparameters, end = fit_hyperparameters(
-                data, self._hyperparameters, warm=self._warm, evaluations=evaluations
-            )
+            ends = [
+                fit_hyperparameters(data, self._hyperparameters, warm=warm, evaluations=evaluations) for warm in modes
+            ]
+        self._hyperparameters, end = min(ends, key=lambda result: float(result[1].value[0]))
         self._warm = True
         return end
+
+    def log_likelihood(self) -> float:
+        """Log density of all observed numbers in the units given, at the hyperparameters and the mean of the model.
+
+        It is comparable between kernels, and between transformed outputs once the Jacobian is added.
+        """
+        rows = self._conditioned()
+        return -negative_log_likelihood(rows.factored, rows.row_component) - len(rows.row_component) * float(
+            np.log(self._standardization.y_scale)
+        )
 
     def append(
         self,

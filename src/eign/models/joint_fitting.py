@@ -131,7 +131,7 @@ def negative_log_posterior(
     terms = term_pairs(hyper.terms, pairs, scales, order=3)
     matrix = add_diagonal(covariance_matrix(terms, pairs, out=out), data, hyper, scales, eta)
     rows = solve_rows(matrix, data, scales, eta)
-    value = _negative_log_likelihood(rows, pairs)
+    value = negative_log_likelihood(rows, pairs.row_component)
 
     diagonal = _diagonal_derivatives(hyper, pairs, scales, eta)
     products = diagonal * rows.weights[:, None]  # C_j a
@@ -202,15 +202,16 @@ def _best_starts(data: JointData, hyper: JointHyperparameters) -> list[Array]:
         theta = np.clip(theta, low, high)
         step = theta[hyper.dimension] - start[hyper.dimension]
         change = 0.5 * (explained * np.expm1(-step) + size * step)
-        value = _negative_log_likelihood(rows, data.pairs) + change + negative_log_prior(theta, hyper)[0]
+        value = negative_log_likelihood(rows, data.pairs.row_component) + change + negative_log_prior(theta, hyper)[0]
         judged.append((value, number, theta))
     return [theta for _, _, theta in sorted(judged, key=lambda entry: entry[:2])]
 
 
-def _negative_log_likelihood(rows: FactoredRows, pairs: TrainingPairs) -> float:
+def negative_log_likelihood(rows: FactoredRows, row_component: NDArray[np.intp]) -> float:
+    """J without the prior; the order of `row_component` does not matter."""
     residual = rows.effects[0] - rows.mean * rows.effects[1]
-    log_determinant = np.log(np.diagonal(rows.lower)).sum() - np.log(rows.scales[pairs.row_component]).sum()
-    return float(0.5 * residual @ residual + log_determinant + 0.5 * pairs.rows * np.log(2.0 * np.pi))
+    log_determinant = np.log(np.diagonal(rows.lower)).sum() - np.log(rows.scales[row_component]).sum()
+    return float(0.5 * residual @ residual + log_determinant + 0.5 * len(row_component) * np.log(2.0 * np.pi))
 
 
 def _average_information(rows: FactoredRows, products: Array) -> Array:

@@ -79,6 +79,11 @@ class FactoredRows:
     weights: Array
     nugget: float
 
+    @property
+    def residual(self) -> Array:
+        """L^{-1} S (z - m h), N."""
+        return np.asarray(self.effects[0] - self.mean * self.effects[1])
+
 
 def factor_rows(data: JointData, hyper: JointHyperparameters, *, eta: float | None = None) -> FactoredRows:
     """Factor the covariance of the rows; `eta` is the nugget, by default what the number of rows asks for."""
@@ -188,17 +193,13 @@ def _best_starts(data: JointData, hyper: JointHyperparameters) -> list[Array]:
     it a start would be judged by its outputscale, which the first step corrects anyway.
     """
     low, high = bounds(hyper)
-    size, scales = (
-        data.pairs.rows,
-        slice(hyper.dimension, len(hyper.terms) * (hyper.dimension + 1), hyper.dimension + 1),
-    )
+    size = data.pairs.rows
     judged: list[tuple[float, int, Array]] = []
     for number, start in enumerate(starts(hyper)):
         rows = factor_rows(data, hyper.at(start))
-        residual = rows.effects[0] - rows.mean * rows.effects[1]
-        explained = max(float(residual @ residual), np.finfo(np.float64).tiny)
+        explained = max(float(rows.residual @ rows.residual), np.finfo(np.float64).tiny)
         theta = start.copy()
-        theta[scales] += np.log(explained / max(size, 1))
+        theta[hyper.outputscale_entries] += np.log(explained / max(size, 1))
         theta = np.clip(theta, low, high)
         step = theta[hyper.dimension] - start[hyper.dimension]
         change = 0.5 * (explained * np.expm1(-step) + size * step)
@@ -209,9 +210,8 @@ def _best_starts(data: JointData, hyper: JointHyperparameters) -> list[Array]:
 
 def negative_log_likelihood(rows: FactoredRows, row_component: NDArray[np.intp]) -> float:
     """J without the prior; the order of `row_component` does not matter."""
-    residual = rows.effects[0] - rows.mean * rows.effects[1]
     log_determinant = np.log(np.diagonal(rows.lower)).sum() - np.log(rows.scales[row_component]).sum()
-    return float(0.5 * residual @ residual + log_determinant + 0.5 * len(row_component) * np.log(2.0 * np.pi))
+    return float(0.5 * rows.residual @ rows.residual + log_determinant + 0.5 * len(row_component) * np.log(2.0 * np.pi))
 
 
 def _average_information(rows: FactoredRows, products: Array) -> Array:

@@ -58,7 +58,7 @@ class FullTermPairs(TermPairs):
 
     def _squared_distances(self) -> Array:
         squared = self.pairs.squared
-        return (self.precision @ squared.reshape(len(squared), -1)).reshape(squared.shape[1:])
+        return (self.precision @ squared.reshape(len(squared), squared[0].size)).reshape(squared.shape[1:])
 
     def add_covariance(self, blocks: Blocks, *, first: bool) -> None:
         """In one pass over the lower blocks, with no temporary if it is the first."""
@@ -108,7 +108,7 @@ class FullTermPairs(TermPairs):
         change[:m] += (2.0 * scale * phi2[:m]) * total_along
         change[inner] -= phi3[inner] * quadratic + phi2[inner] * corner
         result = np.empty(len(self.precision) + 1)
-        result[:-1] = -self.precision * (self.pairs.squared.reshape(-1, n * n) @ change.ravel())
+        result[:-1] = -self.precision * (self.pairs.squared.reshape(len(self.precision), n * n) @ change.ravel())
         result[:-1][self.pairs.components] += (
             -4.0 * scale * (along.reshape(count, m * n) @ phi1[:m].ravel())
             + 4.0 * bending

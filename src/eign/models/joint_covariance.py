@@ -27,7 +27,7 @@ def covariance_matrix(terms: Sequence[TermPairs], pairs: TrainingPairs, *, out: 
 
 
 def trace_derivatives(terms: Sequence[TermPairs], pairs: TrainingPairs, weights: Array) -> list[Array]:
-    """tr(W dC) for the log lengthscales and the log outputscale of each term; the lower triangle of W is read."""
+    """The traces tr(W dC) by log lengthscales and log outputscale of each term; of W the lower triangle is read."""
     if pairs.observed is not None:
         scheme = np.zeros((pairs.scheme_rows,) * 2)
         scheme[np.ix_(pairs.observed, pairs.observed)] = weights
@@ -37,7 +37,7 @@ def trace_derivatives(terms: Sequence[TermPairs], pairs: TrainingPairs, weights:
 
 
 def derivative_products(terms: Sequence[TermPairs], pairs: TrainingPairs, vector: Array) -> list[Array]:
-    """DC a for the log lengthscales and the log outputscale of each term: rows x (d+1) each."""
+    """The products dC a for the log lengthscales and the log outputscale of each term: rows x (d+1) each."""
     count, m, n = pairs.shape
     scheme = vector
     if pairs.observed is not None:

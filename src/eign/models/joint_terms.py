@@ -46,11 +46,11 @@ class TermPairs(ABC):
 
     @abstractmethod
     def traces(self, weights: FoldedWeights) -> Array:
-        """tr(W dC) for the d log lengthscales and the log outputscale."""
+        """The traces tr(W dC) for the d log lengthscales and the log outputscale."""
 
     @abstractmethod
     def products(self, values: Array, slopes: Array) -> Array:
-        """DC a for the d log lengthscales and the log outputscale, a given as n and |J| x m: rows x (d+1)."""
+        """The products dC a by the d log lengthscales and the log outputscale, a as n and |J| x m: rows x (d+1)."""
 
 
 class FullTermPairs(TermPairs):

@@ -21,9 +21,10 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from torch import Tensor
 
 from eign.campaign import botorch_fits
-from eign.models.fitting import Problem, fit, negative_log_posterior
+from eign.models.fitting import fit
 from eign.models.independent import NUGGET, IndependentGradientGP
 from eign.models.kernels import matern52
+from eign.models.map_objective import Problem, negative_log_posterior
 
 Array = NDArray[np.float64]
 Start = Literal["cold", "warm"]
@@ -156,8 +157,7 @@ def measure_growth(model: str, dim: int, n: int) -> Growth:
     from eign.models.joint import JointGradientGP
 
     data = samples(dim, n + 1)
-    kind: type[IndependentGradientGP | JointGradientGP]
-    kind = {"independent": IndependentGradientGP, "joint": JointGradientGP}[model]
+    kind: Any = {"independent": IndependentGradientGP, "joint": JointGradientGP}[model]
     small: Any = fit(kind(*data.first(min(n, 100))))
     with _threads(2):
         before: Any = fit(kind(*data.first(n)).with_hyperparameters(small.hyperparameters))

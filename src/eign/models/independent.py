@@ -9,9 +9,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from eign.data import Observations, Standardization, standardize_independent
-from eign.models.fitting import Fit, Problem, WarmStart, fit_problems
+from eign.models.fitting import Fit, WarmStart, fit_problems
 from eign.models.hyperparameters import Hyperparameters
 from eign.models.kernels import correlation
+from eign.models.map_objective import Problem
 from eign.models.posteriors import GradientPosterior
 from eign.models.processes import (
     Data,

@@ -105,6 +105,8 @@ class JointGradientGP(ValueModel):
         self._hyperparameters = JointHyperparameters(terms, (level, level), noise == "learn")
         self._warm = False
         self._rows: ConditionedRows | None = None
+        # Factored rows of the first so many observations, which the others extend when rows are first needed.
+        self._base: tuple[ConditionedRows, int] | None = None
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -156,7 +158,7 @@ class JointGradientGP(ValueModel):
             units = standardize_joint(self._observations)
             self._hyperparameters = self._hyperparameters.rescaled(self._standardization.y_scale, units.y_scale)
             self._standardization = units
-        self._rows = None
+        self._rows = self._base = None
         data = self._data(self._observations)[1]
         modes = [True, False] if self._warm and restart else [self._warm]
         with single_threaded_blas() if data.pairs.rows < _ROWS_WORTH_THREADS else nullcontext():
@@ -186,10 +188,13 @@ class JointGradientGP(ValueModel):
         Yvar: Tensor | None = None,
         Gvar: Tensor | None = None,
     ) -> JointGradientGP:
-        """A new model with more observations, the same hyperparameters and standardisation: one block extension."""
+        """A new model with more observations, the same hyperparameters and standardisation.
+
+        Its factor is one block extension of this model's, made when it is first needed: not if a fit comes before.
+        """
         new = _observations(X, Y, G, Yvar, Gvar)
         model = self._copy(self._observations.append(new.x, new.y, new.grad, new.y_var, new.grad_var))
-        model._rows = extended(self._conditioned(), *self._data(new))
+        model._base = self._base if self._rows is None else (self._rows, len(self._observations))
         return model
 
     def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -235,8 +240,12 @@ class JointGradientGP(ValueModel):
 
     def _conditioned(self) -> ConditionedRows:
         """The factored rows, made when first needed."""
-        if self._rows is None:
+        if self._rows is None and self._base is not None:
+            rows, count = self._base
+            self._rows = extended(rows, *self._data(self._observations[count:]))
+        elif self._rows is None:
             self._rows = condition(*self._data(self._observations), self._hyperparameters)
+        self._base = None
         return self._rows
 
     def _data(self, observations: Observations) -> tuple[Array, JointData]:
@@ -250,7 +259,7 @@ class JointGradientGP(ValueModel):
         ValueModel.__init__(model)
         for name in ("kernel", "_given_standardization", "_standardization", "_hyperparameters", "_warm"):
             setattr(model, name, getattr(self, name))
-        model._observations, model._rows = observations, None
+        model._observations, model._rows, model._base = observations, None, None
         return model
 
     def _vectors_in_given_units(self, mean: Tensor, covariance: Tensor) -> VectorPosterior:

@@ -1,0 +1,34 @@
+"""Gaussian process surrogates of functions that also give a gradient, as BoTorch models.
+
+`IndependentGradientGP` has one process for f and one for each partial derivative, `JointGradientGP` one process for
+all of them; `fit` finds the hyperparameters of either. They are loaded on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eign.models.fitting import fit
+    from eign.models.hyperparameters import Hyperparameters
+    from eign.models.independent import IndependentGradientGP
+    from eign.models.joint import JointGradientGP
+
+__all__ = ["Hyperparameters", "IndependentGradientGP", "JointGradientGP", "fit"]
+
+_HOMES = {
+    "Hyperparameters": "eign.models.hyperparameters",
+    "IndependentGradientGP": "eign.models.independent",
+    "JointGradientGP": "eign.models.joint",
+    "fit": "eign.models.fitting",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use (PEP 562)."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'eign.models' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,44 @@
+"""Threads where they pay: whole Gaussian processes side by side, each with a single-threaded BLAS.
+
+A factorisation of a few hundred rows gains little from a second BLAS thread and loses much to its synchronisation.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import Final, TypeVar
+
+import torch
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Below this many rows the interpreter, which the threads share, takes longer than LAPACK.
+_SMALLEST_SIZE: Final = 150
+
+
+def map_threads(function: Callable[[Item], Result], items: Sequence[Item], *, size: int) -> list[Result]:
+    """`[function(item) for item in items]`, on as many threads as torch may use if `size` rows are worth it."""
+    threads = min(torch.get_num_threads(), len(items))
+    if threads < 2 or size < _SMALLEST_SIZE:
+        return [function(item) for item in items]
+    return list(_pool(threads).map(function, items))
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """One BLAS thread for NumPy and SciPy inside the block; PyTorch's threads stay as they are."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="eign-fit")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()

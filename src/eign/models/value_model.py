@@ -1,0 +1,115 @@
+"""What makes a surrogate a BoTorch model of f: posterior, conditioning and fantasies from one joint normal."""
+
+from abc import ABC, abstractmethod
+from typing import Any, final
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.models.model import Model
+from botorch.posteriors.posterior import Posterior
+from botorch.sampling.base import MCSampler
+from torch import Tensor
+
+from eign.data import Standardization
+from eign.models.posteriors import ValuePosterior, condition_normal
+
+
+class ValueModel(Model, ABC):
+    """A BoTorch model with the one output f; subclasses say how f is distributed in standardised units."""
+
+    num_outputs: int = 1
+
+    @property
+    @abstractmethod
+    def standardization(self) -> Standardization:
+        """The map between the units given and those of `standardized_normal`."""
+
+    @abstractmethod
+    def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and covariance of f at q points together, differentiable, `... x q x d -> ... x q, ... x q x q`."""
+
+    @abstractmethod
+    def standardized_noise(self) -> float:
+        """Noise variance of a new value of which nothing else is known."""
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> Posterior:
+        """The joint posterior of f at q points in the units given, `batch x q x d -> batch x q x 1`.
+
+        Args:
+            X: The points, in the unit cube.
+            output_indices: None or [0].
+            observation_noise: True adds the model's noise variance, a tensor `... x q x 1` adds those.
+            posterior_transform: Applied to the result.
+        """
+        if output_indices not in (None, [0]):
+            raise ValueError(f"output_indices={output_indices}, but the model has the one output f")
+        mean, covariance = self.standardized_normal(X.to(torch.float64))
+        if observation_noise is not False:
+            noise = self.noise_variances(None if observation_noise is True else observation_noise)
+            covariance = covariance + torch.diag_embed(noise.expand(mean.shape))
+        units = self.standardization
+        posterior = ValuePosterior(mean, covariance, shift=units.y_shift, scale=units.y_scale)
+        return posterior if posterior_transform is None else posterior_transform(posterior)
+
+    def condition_on_observations(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **_: Any) -> "ConditionedGP":
+        """The model of f given also values Y, `... x k x 1`, at X, `... x k x d`; their batches broadcast."""
+        return ConditionedGP(self, X, Y, noise=noise)
+
+    def fantasize(
+        self, X: Tensor, sampler: MCSampler, observation_noise: Tensor | None = None, **_: Any
+    ) -> "ConditionedGP":
+        """Condition on values sampled with noise at X, `batch x k x d`; gradients pass through the samples."""
+        noisy = self.posterior(X, observation_noise=True if observation_noise is None else observation_noise)
+        return ConditionedGP(self, X, sampler(noisy), noise=observation_noise)
+
+    def noise_variances(self, noise: Tensor | None) -> Tensor:
+        """Noise variances in the units given, `... x k x 1`, standardised, `... x k`; None is the model's own."""
+        if noise is None:
+            return torch.tensor([self.standardized_noise()], dtype=torch.float64)
+        return noise.to(torch.float64).squeeze(-1) / self.standardization.y_scale**2
+
+
+@final
+class ConditionedGP(ValueModel):
+    """Another model given further values of f, possibly a batch of them.
+
+    The further points join each posterior and are conditioned on there; the other model's factor stays as it is.
+    """
+
+    def __init__(self, model: ValueModel, X: Tensor, Y: Tensor, *, noise: Tensor | None = None) -> None:
+        """From values Y, `... x k x 1`, at X, `... x k x d`, with noise variances like Y (None: the model's own)."""
+        super().__init__()
+        if Y.shape[-2:] != (X.shape[-2], 1):
+            raise ValueError(f"Y has shape {tuple(Y.shape)}, expected (..., {X.shape[-2]}, 1) for X {tuple(X.shape)}")
+        units = model.standardization
+        self._model = model
+        self._x = X.to(torch.float64)
+        self._y = (Y.to(torch.float64).squeeze(-1) - units.y_shift) / units.y_scale
+        self._noise = model.noise_variances(noise)
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Of the values conditioned on: fantasies first."""
+        return torch.Size(torch.broadcast_shapes(self._x.shape[:-2], self._y.shape[:-1]))  # type: ignore[no-untyped-call]
+
+    @property
+    def standardization(self) -> Standardization:
+        """That of the model underneath."""
+        return self._model.standardization
+
+    def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """As the base class says, with the batch of the values in front of that of X."""
+        batch = torch.broadcast_shapes(X.shape[:-2], self._x.shape[:-2])  # type: ignore[no-untyped-call]
+        together = torch.cat([part.expand(*batch, *part.shape[-2:]) for part in (X, self._x)], dim=-2)
+        mean, covariance = self._model.standardized_normal(together)
+        return condition_normal(mean, covariance, observed=self._y, noise=self._noise)
+
+    def standardized_noise(self) -> float:
+        """That of the model underneath."""
+        return self._model.standardized_noise()

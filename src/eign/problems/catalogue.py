@@ -97,7 +97,7 @@ def _family(
 ) -> Family:
     """A family of synthetic problems; without `dims`, only the standard dimensions are allowed."""
     build = partial(_state, name, formula=formula, bounds=bounds, maximisers=maximisers, region=region)
-    return Family(name, build=build, dims=standard if dims is None else dims, standard=standard)
+    return Family(name, build=build, dims=sorted(standard) if dims is None else dims, standard=standard)
 
 
 # The region of each statement is where the optimum is proven to be the maximum. It is the whole space where the

@@ -88,24 +88,28 @@ def scaled(problem: Problem, inputs: ArrayLike = 1.0, *, output: float = 1.0, of
 
 
 def rotated(problem: Problem, *, seed: Seed) -> Problem:
-    """The function f(c + Q (x - c)) over the same box with centre c, Q a random orthogonal matrix with determinant 1.
+    """The function f(c + W Q (x - c) / W) over the same box with centre c and widths W, Q a random rotation.
 
-    The box does not turn with the function: corners of the old one go out of view and new ground comes into it. A
-    gradient of which a component is missing is missing altogether after rotation.
+    Lengths are measured in widths of the box, so that rotation and scaling may come in either order. The box does not
+    turn with the function: its old corners go out of view and new ground comes into it. A gradient of which a component
+    is missing is missing altogether after rotation. Fixed coordinates stay as they are.
     """
-    centre = 0.5 * problem.bounds.lower + 0.5 * problem.bounds.upper
-    turn = _random_rotation(problem.dim, seed)
-    reach = np.abs(turn) @ (0.5 * problem.bounds.upper - 0.5 * problem.bounds.lower)
+    box = problem.bounds
+    centre, half_width = 0.5 * box.lower + 0.5 * box.upper, 0.5 * box.upper - 0.5 * box.lower
+    units = np.where(box.free, half_width, 1.0)
+    rotation = np.eye(box.dim)
+    rotation[np.ix_(box.free, box.free)] = _random_rotation(box.free_dim, seed)
+    turn, back = units[:, np.newaxis] * rotation / units, units[:, np.newaxis] * rotation.T / units
+    reach = np.abs(turn) @ half_width
     everywhere = np.isinf(problem.optimum_region).all()
-    bounds = np.stack([problem.bounds.lower, problem.bounds.upper])
     return _restated(
         problem,
         f"rotated({problem.name})",
         formula=partial(_turned, problem.formula, turn, centre),
-        bounds=problem.bounds,
+        bounds=box,
         view=np.stack([centre - reach, centre + reach]),
-        moved=None if problem.optimizers is None else centre + (problem.optimizers - centre) @ turn,
-        region=problem.optimum_region if everywhere else bounds,
+        moved=None if problem.optimizers is None else centre + (problem.optimizers - centre) @ back.T,
+        region=problem.optimum_region if everywhere else np.stack([box.lower, box.upper]),
         grad_var=problem.grad_var @ turn**2,
     )
 

@@ -170,7 +170,7 @@ def _descend(
     dim = problems[0].x.shape[1]
     low, high = bounds(dim, learn_noise=starts.shape[1] > dim + 1)
     sizes = np.array([len(problem.y) for problem in problems])[owner]
-    means = np.zeros(len(starts))
+    means, lowest = np.zeros(len(starts)), np.full(len(starts), np.inf)
     fresh = not warm.steps.any()
     calls = 0
 
@@ -188,7 +188,10 @@ def _descend(
 
         results = map_threads(evaluate, stacks, size=int(sizes.max()))
         order = np.argsort(np.concatenate(stacks))
-        value, gradient, means[index] = (np.concatenate(part)[order] for part in list(zip(*results, strict=True))[:3])
+        value, gradient, mean = (np.concatenate(part)[order] for part in list(zip(*results, strict=True))[:3])
+        # The mean belongs to the point that the search keeps, not to a step that it rejects.
+        kept = value <= lowest[index]
+        means[index[kept]], lowest[index[kept]] = mean[kept], value[kept]
         bends = [result.curvature for result in results if result.curvature is not None]
         return lbfgs.Evaluation(value, gradient, np.concatenate(bends)[order] if curvature else None)
 

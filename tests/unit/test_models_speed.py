@@ -1,31 +1,31 @@
 from io import StringIO
 
-import pytest
 from rich.console import Console
 
-from eign.campaign.speed import ALLOWED_GAP, dgemm_rate, measure_fit, measure_growth, samples
-from eign.campaign.speed_tables import fit_table, growth_table
+from eign.campaign.speed import ALLOWED_GAP, dgemm_rate, samples
+from eign.campaign.speed_tables import report_fits, report_growth
 
 
 def test_fit_is_measured_beside_botorch_and_printed() -> None:
-    row = measure_fit(2, 10, steps=2)
+    out = StringIO()
+    (row,) = report_fits(Console(file=out, width=240), sizes=[(2, 6)], steps=1)
     assert row.seconds > 0
     assert row.gap <= ALLOWED_GAP
     assert (row.cold.start, row.warm.start) == ("cold", "warm")
     assert row.evaluations >= 3
-    out = StringIO()
-    Console(file=out, width=240).print(fit_table([row]))
-    assert "2, 10" in out.getvalue()
+    assert "2, 6" in out.getvalue()
     assert f"{row.cold.seconds / row.seconds:.0f}" in out.getvalue()
 
 
-@pytest.mark.parametrize("model", ["independent", "joint"])
-def test_growth_is_measured_and_printed(model: str) -> None:
-    rows = [measure_growth(model, 2, n) for n in (5, 60)]
-    assert rows[1].megabytes > rows[0].megabytes > 0
+def test_growth_of_both_models_is_measured_and_printed() -> None:
     out = StringIO()
-    Console(file=out, width=120).print(growth_table(rows))
-    assert out.getvalue().count(model) == 2
+    rows = report_growth(Console(file=out, width=120), sizes=[(2, 5), (2, 60), (2, 90)], most_rows=180)
+    assert [(row.model, row.n) for row in rows] == [
+        *(("independent", n) for n in (5, 60, 90)),
+        *(("joint", n) for n in (5, 60)),
+    ]
+    assert 0 < rows[0].megabytes < rows[2].megabytes
+    assert out.getvalue().count("independent") == 3
 
 
 def test_samples_are_reproducible() -> None:

@@ -347,7 +347,8 @@ def _standardized(values: Array, shift: ArrayLike, scale: ArrayLike) -> Array:
 def _unstandardized(values: Array, shift: ArrayLike, scale: ArrayLike) -> Array:
     """Scale * values + shift, by halves as in `_standardized`."""
     mantissa, exponent = _split(scale)
-    half = times_power(values, (mantissa, exponent - 1), 1) + 0.5 * np.asarray(shift)
+    with np.errstate(over="ignore"):
+        half = times_power(values, (mantissa, exponent - 1), 1) + 0.5 * np.asarray(shift)
     return np.where(np.isfinite(values), 2.0 * np.clip(half, -0.5 * LARGEST, 0.5 * LARGEST), values)
 
 

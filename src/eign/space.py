@@ -74,8 +74,10 @@ def times_power(values: Array, factor: Factor, power: int) -> Array:
     """
     mantissa, exponent = factor
     value_mantissa, value_exponent = np.frexp(values)
+    # A true quotient for negative powers, so that a value divided by itself is exactly 1.
+    value_mantissa = value_mantissa / mantissa**-power if power < 0 else value_mantissa * mantissa**power
     with np.errstate(over="ignore"):
-        product: Array = np.ldexp(value_mantissa * mantissa**power, value_exponent + power * exponent)
+        product = np.ldexp(value_mantissa, value_exponent + power * exponent)
     return np.where(np.isfinite(values), np.clip(product, -LARGEST, LARGEST), product)
 
 
@@ -166,7 +168,8 @@ class Box:
         u = np.empty_like(x)
         u[..., ~log] = _linear_to_unit(x[..., ~log], low[~log], high[~log])
         u[..., log] = _log_ratio(x[..., log], low[log]) / _log_ratio(high[log], low[log])
-        return np.where(x <= low, 0.0, np.where(x >= high, 1.0, np.clip(u, 0.0, 1.0)))
+        # The quotient at the upper bound need not be 1: a vectorised logarithm may round differently in its last lanes.
+        return np.where(x >= high, 1.0, np.clip(u, 0.0, 1.0))
 
     def from_unit(self, u: ArrayLike) -> Array:
         """The unit cube to user units, `... x free_dim -> ... x d`; 0 and 1 go to exactly the bounds.
@@ -280,7 +283,7 @@ class Box:
         return array
 
     def _checked(self, x: ArrayLike) -> Array:
-        """The points, moved onto the border where rounding has put them just outside."""
+        """The points as an array, if none is outside by more than rounding."""
         x = self._shaped(x)
         slack = _BORDER_SLACK * np.maximum(np.abs(self.lower), np.abs(self.upper))
         with np.errstate(over="ignore"):
@@ -293,7 +296,7 @@ class Box:
             low, high, value = float(self.lower[i]), float(self.upper[i]), float(x[where])
             expected = f"between {low!r} and {high!r}" if low < high else f"{low!r}, where it is fixed"
             raise ValueError(f"x is outside the box: {value!r} for {_label(i, self.names)}, expected {expected}")
-        return np.clip(x, self.lower, self.upper)
+        return x
 
 
 def _lower_and_upper(bounds: Any) -> tuple[Array, Array]:

@@ -1,1 +1,1 @@
-"""Many runs, compared: experiments, statistics, reports and speed measurements."""
+"""Many runs, compared: demonstrations, measurements of speed, experiments and their report."""

@@ -1,0 +1,81 @@
+"""The terminal as a user meets it: the installed command, its output, exit codes and errors."""
+
+import subprocess
+import sys
+
+import pytest
+
+from eign import __version__, cli
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "import sys; from eign.cli import main; sys.exit(main())", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_version():
+    result = run("--version")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"eign {__version__}\n", "")
+
+
+def test_help_lists_the_commands_and_is_shown_without_arguments(capsys):
+    assert cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "demo" in shown
+    assert "speed" in shown
+    assert cli.main([]) == 0
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["nonsense"], "nonsense"), (["demo", "--nope"], "--nope"), (["speed"], "eign speed --formulas")],
+)
+def test_wrong_usage_takes_one_line_and_exit_code_2(capsys, arguments, words):
+    assert cli.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("eign: error: ")
+    assert words in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_an_error_takes_one_line_and_debug_shows_the_traceback(capsys, monkeypatch):
+    def fail():
+        raise ValueError("bounds are reversed:\nlow 2 is above high 1")
+
+    monkeypatch.setattr("eign.campaign.demo.show_demo", fail)
+    assert cli.main(["demo"]) == 1
+    assert capsys.readouterr().err == "eign: error: bounds are reversed: low 2 is above high 1\n"
+    with pytest.raises(ValueError, match="bounds are reversed"):
+        cli.main(["--debug", "demo"])
+
+
+def test_interruption_is_reported_without_a_traceback(capsys, monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eign.campaign.demo.show_demo", interrupt)
+    assert cli.main(["demo"]) == 130
+    assert capsys.readouterr().err == "eign: error: interrupted\n"
+
+
+def test_demo_agrees_with_itself(monkeypatch, capsys):
+    """Every exact value lies within 5 standard errors of its Monte Carlo estimate."""
+    monkeypatch.setattr("eign.campaign.demo.DRAWS", 1 << 14)
+    assert cli.main(["demo"]) == 0
+    rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if "±" in line]
+    assert [int(row[1]) for row in rows] == [2, 6, 14, 50]
+    assert all(abs(float(row[6])) < 5 for row in rows)
+
+
+def test_formula_costs_cover_every_formula_and_dimension():
+    from eign.campaign.formula_costs import FORMULAS, measure_formula_costs
+
+    costs = measure_formula_costs((2, 3), seconds=0.0)
+    assert {(cost.formula, cost.d) for cost in costs} == {(name, d) for name in FORMULAS for d in (2, 3)}
+    assert all(0 < cost.value < cost.with_gradient * 10 for cost in costs)

@@ -1,0 +1,341 @@
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from eign.data import Observations, Standardization, standardize_independent, standardize_joint, to_unit, to_user
+from eign.space import Box
+
+NAN, INF = np.nan, np.inf
+LARGEST = np.finfo(np.float64).max
+
+
+def five_rows() -> Observations:
+    """All present; y missing; one component missing; all missing; y infinite."""
+    return Observations(
+        [[0.1, 0.2], [0.3, 0.4], [0.5, 0.6], [0.7, 0.8], [0.9, 1.0]],
+        [1.0, None, 3.0, NAN, -INF],
+        [[1.0, 2.0], [3.0, 4.0], [NAN, 6.0], None, [9.0, 9.0]],
+        y_var=[0.1, NAN, 0.0, NAN, NAN],
+        grad_var=[[0.1, 0.2], None, [0.5, 0.6], None, None],
+    )
+
+
+def test_append_one_point_and_many():
+    one = Observations.empty(2).append([0.1, 0.2], 1.0, [3.0, 4.0], 0.1, [0.2, 0.3])
+    both = one.append([[0.3, 0.4], [0.5, 0.6]], [2.0, 3.0], [[5.0, 6.0], [7.0, 8.0]])
+    assert (len(one), len(both), both.dim) == (1, 3, 2)
+    np.testing.assert_array_equal(both.x, [[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
+    np.testing.assert_array_equal(both.y, [1, 2, 3])
+    np.testing.assert_array_equal(both.grad, [[3, 4], [5, 6], [7, 8]])
+    np.testing.assert_array_equal(both.y_var, [0.1, NAN, NAN])
+    np.testing.assert_array_equal(both.grad_var, [[0.2, 0.3], [NAN, NAN], [NAN, NAN]])
+
+
+def test_what_is_missing_is_nan():
+    obs = five_rows()
+    np.testing.assert_array_equal(obs.y, [1, NAN, 3, NAN, -INF])
+    np.testing.assert_array_equal(obs.grad[2:4], [[NAN, 6], [NAN, NAN]])
+    assert obs.has_y.tolist() == [True, False, True, False, False]
+    assert obs.has_grad.tolist() == [[True, True], [True, True], [False, True], [False, False], [True, True]]
+
+
+@pytest.mark.parametrize(
+    ("y", "grad", "failed"),
+    [
+        (1.0, None, False),
+        (1.0, [INF, NAN], False),
+        (None, None, True),
+        (NAN, [NAN, NAN], True),
+        (NAN, [INF, NAN], True),
+        (NAN, [NAN, 1.0], False),
+        (INF, [1.0, 1.0], True),
+        (-INF, None, True),
+    ],
+)
+def test_what_counts_as_failed(y, grad, failed):
+    obs = Observations.empty(2).append([0.0, 0.0], y, grad)
+    assert obs.failed.tolist() == [failed]
+    assert obs.n_failed == failed
+    assert len(obs) == 1
+    assert len(obs.usable) == 1 - failed
+
+
+def test_usable_holds_no_infinity():
+    obs = five_rows().append([0.0, 0.0], 7.0, [INF, -1.0])
+    usable = obs.usable
+    np.testing.assert_array_equal(usable.x[:, 0], [0.1, 0.3, 0.5, 0.0])
+    np.testing.assert_array_equal(usable.grad[-1], [NAN, -1.0])
+    assert obs.grad[-1, 0] == INF
+    assert usable.usable == usable
+
+
+def test_scalars_stand_for_arrays_of_one():
+    obs = Observations.empty(1).append(0.5, np.array([2.0]), 3.0, np.array([0.1]), 0.2)
+    assert obs == Observations([[0.5]], [2.0], [[3.0]], [0.1], [[0.2]])
+
+
+def test_one_variance_stands_for_all():
+    obs = Observations.empty(2).append(np.zeros((3, 2)), [1, 2, 3], np.ones((3, 2)), 0.1, 0.2)
+    np.testing.assert_array_equal(obs.y_var, [0.1] * 3)
+    np.testing.assert_array_equal(obs.grad_var, np.full((3, 2), 0.2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (([0.1], 1.0), ValueError, r"x has shape \(1,\), expected \(2,\) for one point or \(n, 2\) for many"),
+        ((np.zeros((1, 1, 2)), 1.0), ValueError, r"x has shape \(1, 1, 2\)"),
+        (([0.1, NAN], 1.0), ValueError, r"x must be finite, got \[0\.1, nan\]"),
+        (([[0.1, 0.2], [0.3, INF]], [1, 2]), ValueError, r"x must be finite, got \[0\.3, inf\]"),
+        ((["a", "b"], 1.0), TypeError, r"x: expected real numbers, got \['a', 'b'\]"),
+        (([0.1, 0.2], "1.0"), TypeError, r"y: expected real numbers, got '1\.0'"),
+        (([0.1, 0.2], 1j), TypeError, "y: expected real numbers"),
+        (([0.1, 0.2], [1.0, 2.0]), ValueError, r"y has shape \(2,\), expected \(\): one number a point"),
+        (([[0.1, 0.2]] * 3, [1.0, 2.0]), ValueError, r"y has shape \(2,\), expected \(3,\)"),
+        (([[0.1, 0.2]] * 3, 1.0), ValueError, r"y has shape \(\), expected \(3,\)"),
+        (([0.1, 0.2], 1.0, [1.0]), ValueError, r"grad has shape \(1,\), expected \(2,\): one number a coordinate, NaN"),
+        (([0.1, 0.2], 1.0, [1.0, 2.0, 3.0]), ValueError, r"grad has shape \(3,\), expected \(2,\)"),
+        (([0.1, 0.2], 1.0, 3.0), ValueError, r"grad has shape \(\), expected \(2,\)"),
+        (([0.1, 0.2], 1.0, "up"), TypeError, "grad: expected real numbers, got 'up'"),
+        (([[0.1, 0.2]] * 2, [1, 2], [[1, 2], [3]]), ValueError, "grad: expected rows of equal length"),
+        (([[0.1, 0.2]] * 2, [1, 2], [1, 2]), ValueError, r"grad has shape \(2,\), expected \(2, 2\)"),
+        (([0.1, 0.2], 1.0, None, -0.1), ValueError, r"y_var must be finite and not negative, got -0\.1; None or NaN"),
+        (([0.1, 0.2], 1.0, None, INF), ValueError, "y_var must be finite and not negative, got inf"),
+        (([0.1, 0.2], 1.0, [1, 1], None, [0.1, -2]), ValueError, r"grad_var must be .* got -2\.0"),
+        (([0.1, 0.2], 1.0, [1, 1], None, [0.1]), ValueError, r"grad_var has shape \(1,\), expected \(2,\)"),
+    ],
+)
+def test_bad_rows_raise_and_lose_nothing(arguments, error, words):
+    obs = five_rows()
+    with pytest.raises(error, match=words):
+        obs.append(*arguments)
+    assert obs == five_rows()
+
+
+@pytest.mark.parametrize("x", [[0.1, 0.2], [], 0.1, [[]]])
+def test_the_constructor_takes_rows(x):
+    with pytest.raises(ValueError, match=r"expected \(n, d\) with d > 0; one point is"):
+        Observations(x)
+
+
+@pytest.mark.parametrize(("dim", "error"), [(0, ValueError), (-1, ValueError), ("2", TypeError), (1.5, TypeError)])
+def test_empty_takes_a_positive_whole_number(dim, error):
+    with pytest.raises(error):
+        Observations.empty(dim)
+
+
+def test_observations_are_immutable_and_keep_no_reference():
+    x, y = np.zeros((2, 2)), np.zeros(2)
+    obs = Observations(x, y)
+    x[:], y[:] = 7.0, 7.0
+    assert obs == Observations(np.zeros((2, 2)), np.zeros(2))
+    for made in (obs, obs[:1], obs.usable, obs.append([1.0, 1.0], 1.0), pickle.loads(pickle.dumps(obs))):
+        for array in (made.x, made.y, made.grad, made.y_var, made.grad_var):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0.0
+    with pytest.raises(AttributeError):
+        obs.y = y
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(obs)
+
+
+def test_indexing_by_slice_mask_list_and_number():
+    obs = five_rows()
+    assert obs[1:3] == obs[[1, 2]] == obs[np.array([False, True, True, False, False])]
+    assert obs[2] == obs[2:3]
+    assert obs[-1] == obs[4:]
+    assert obs[5:] == Observations.empty(2)
+    with pytest.raises(IndexError):
+        obs[5]
+
+
+def test_equality_sees_every_field():
+    obs = five_rows()
+    fields = (obs.x, obs.y, obs.grad, obs.y_var, obs.grad_var)
+    for i, field in enumerate(fields):
+        changed = [f.copy() for f in fields]
+        changed[i][0] = field[0] + 1.0
+        assert Observations(*changed) != obs
+    assert Observations.empty(2) != Observations.empty(3)
+    assert obs != "observations"
+
+
+@pytest.mark.parametrize("obs", [five_rows(), Observations.empty(3)])
+def test_copies_equal_the_observations(obs):
+    assert Observations.from_json(json.loads(json.dumps(obs.to_json(), allow_nan=False))) == obs
+    assert pickle.loads(pickle.dumps(obs)) == obs
+    assert copy.deepcopy(obs) == obs
+
+
+def test_from_json_names_what_it_needs():
+    with pytest.raises(ValueError, match="stored as dim and"):
+        Observations.from_json({"x": []})
+
+
+def test_repr_counts():
+    assert repr(five_rows()) == "Observations(n=5, dim=2, values=2, gradient_components=7, failed=2)"
+
+
+def test_chain_rule_by_hand():
+    box = Box([(0.0, 4.0), (7.0, 7.0), (1.0, np.e)], log=[2])
+    obs = Observations([[1.0, 7.0, 2.0]], [5.0], [[3.0, 9.0, 0.5]], [0.1], [[1.0, 1.0, 2.0]])
+    unit = to_unit(obs, box)
+    np.testing.assert_allclose(unit.x, [[0.25, np.log(2.0)]], rtol=1e-15)
+    np.testing.assert_allclose(unit.grad, [[12.0, 1.0]], rtol=1e-15)
+    np.testing.assert_allclose(unit.grad_var, [[16.0, 8.0]], rtol=1e-15)
+    assert (unit.y.item(), unit.y_var.item()) == (5.0, 0.1)
+    user = to_user(unit, box)
+    np.testing.assert_allclose(user.x, obs.x, rtol=1e-15)
+    np.testing.assert_allclose(user.grad, [[3.0, NAN, 0.5]], rtol=1e-15)
+    np.testing.assert_allclose(user.grad_var, [[1.0, NAN, 2.0]], rtol=1e-15)
+
+
+def test_chain_rule_keeps_what_is_missing_or_infinite():
+    box = Box([(0.0, 4.0), (1.0, 3.0)], log=[1])
+    obs = Observations([[1.0, 2.0]] * 2, [None, INF], [[NAN, INF], None])
+    assert np.isnan(to_unit(obs, box).y[0])
+    np.testing.assert_array_equal(to_unit(obs, box).grad, obs.grad)
+    assert to_unit(obs, box).failed.tolist() == [True, True]
+
+
+def test_chain_rule_does_not_overflow():
+    box = Box([(-1e308, 1e308), (0.0, 1e-200)])
+    unit = to_unit(Observations([[0.0, 0.0]], [0.0], [[1e-308, 1e200]], None, [[1e-300, 1e300]]), box)
+    np.testing.assert_allclose(unit.grad, [[2.0, 1.0]], rtol=1e-15)
+    np.testing.assert_allclose(unit.grad_var, [[LARGEST, 1e-100]], rtol=1e-15)
+
+
+def test_joint_standardization_by_hand():
+    obs = Observations([[0.0], [0.5], [1.0], [0.2]], [1.0, 3.0, 8.0, None], [[2.0], [NAN], [5.0], [6.0]], 0.7, 0.7)
+    std = standardize_joint(obs)
+    deviation = np.std([1.0, 3.0, 8.0], ddof=1)
+    assert (std.y_shift, std.y_scale) == (4.0, pytest.approx(deviation, rel=1e-15))
+    np.testing.assert_array_equal(std.grad_shift, [0.0])
+    np.testing.assert_array_equal(std.grad_scale, [std.y_scale])
+    np.testing.assert_array_equal(std.common_grad_scale, [1.0])
+    np.testing.assert_array_equal(std.common_grad_shift, [0.0])
+    made = std.apply(obs)
+    np.testing.assert_allclose(made.y, (obs.y - 4.0) / deviation, rtol=1e-15)
+    np.testing.assert_allclose(made.grad, obs.grad / deviation, rtol=1e-15)
+    np.testing.assert_allclose(made.y_var, obs.y_var / deviation**2, rtol=1e-15)
+    np.testing.assert_allclose(made.grad_var, obs.grad_var / deviation**2, rtol=1e-15)
+
+
+def test_independent_standardization_by_hand():
+    rng = np.random.default_rng(0)
+    obs = Observations(rng.random((6, 2)), rng.normal(size=6), rng.normal(size=(6, 2)) * [1, 50] + [3, 0], 0.1, 0.2)
+    std = standardize_independent(obs)
+    np.testing.assert_allclose(std.grad_shift, obs.grad.mean(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(std.grad_scale, obs.grad.std(axis=0, ddof=1), rtol=1e-14)
+    assert std.y_scale == standardize_joint(obs).y_scale
+    made = std.apply(obs)
+    np.testing.assert_allclose(made.grad.mean(axis=0), 0.0, atol=1e-15)
+    np.testing.assert_allclose(made.grad.std(axis=0, ddof=1), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(made.grad_var, 0.2 / np.tile(std.grad_scale**2, (6, 1)), rtol=1e-14)
+    common = std.common_grad_shift + std.common_grad_scale * made.grad
+    np.testing.assert_allclose(common, obs.grad / std.y_scale, rtol=1e-13)
+
+
+def test_missing_and_failed_entries_do_not_count():
+    clean = Observations([[0.0], [1.0]], [1.0, 3.0], [[1.0], [2.0]])
+    dirty = clean.append([[0.1], [0.2], [0.3]], [INF, None, NAN], [[1e9], [INF], [NAN]])
+    for standardize in (standardize_independent, standardize_joint):
+        one, other = standardize(clean), standardize(dirty)
+        assert (one.y_shift, one.y_scale) == (other.y_shift, other.y_scale)
+        np.testing.assert_array_equal(one.grad_shift, other.grad_shift)
+        np.testing.assert_array_equal(one.grad_scale, other.grad_scale)
+
+
+def test_the_slope_of_a_failed_row_does_not_count():
+    flat = Observations([[0.0]], [1.0], [[0.0]])
+    assert standardize_joint(flat.append([0.5], INF, [7.0])).y_scale == 1.0
+
+
+def test_gradients_without_values_count():
+    obs = Observations([[0.0], [1.0], [0.5]], [1.0, 3.0, None], [[1.0], [2.0], [6.0]])
+    assert standardize_independent(obs).grad_shift.item() == 3.0
+
+
+@pytest.mark.parametrize("standardize", [standardize_independent, standardize_joint])
+@pytest.mark.parametrize(
+    "obs",
+    [
+        Observations.empty(2),
+        Observations([[0.0, 0.0]], [5.0]),
+        Observations([[0.0, 0.0]], [5.0], [[0.0, 0.0]]),
+        Observations([[0.0, 0.0]] * 3, [0.1] * 3),
+        Observations([[0.0, 0.0]] * 2, [None, INF]),
+        Observations([[0.0, 0.0]] * 2, [0.0, 5e-324], [[5e-324, 0.0]] * 2),
+    ],
+    ids=["empty", "point", "flat point", "constant", "failed", "subnormal"],
+)
+def test_without_any_spread_the_scale_is_one(standardize, obs):
+    std = standardize(obs)
+    assert std.y_scale == 1.0
+    np.testing.assert_array_equal(std.grad_scale, [1.0, 1.0])
+
+
+@pytest.mark.parametrize("values", [[0.1] * 1000, [1e12, 1e12 * (1 + 2e-16), 1e12], [0.1 + 0.2, 0.3]])
+def test_a_constant_up_to_rounding_has_no_spread(values):
+    obs = Observations(np.zeros((len(values), 1)), values)
+    std = standardize_joint(obs)
+    assert std.y_scale == 1.0
+    assert min(values) <= std.y_shift <= max(values)
+
+
+@pytest.mark.parametrize("units", [1.0, 1e-290, 1e290])
+@pytest.mark.parametrize("y", [[0.7], [0.7, 0.7, 0.7], [None]])
+def test_without_spread_in_y_the_slope_gives_the_scale(y, units):
+    values = [None if value is None else units * value for value in y]
+    obs = Observations([[0.5, 0.5]] * len(y), values, [[3 * units, NAN], [NAN, 4 * units], [3 * units, NAN]][: len(y)])
+    slope = 3.0 if len(y) == 1 else 5.0
+    for standardize in (standardize_independent, standardize_joint):
+        assert standardize(obs).y_scale == pytest.approx(units * slope / np.sqrt(12), rel=1e-14)
+    # The gradient GPs have no spread either, and fall back on the scale of y.
+    np.testing.assert_array_equal(standardize_independent(obs).common_grad_scale, [1.0, 1.0])
+
+
+def test_the_stand_in_is_the_deviation_of_a_linear_function_over_the_cube():
+    slope = np.array([3.0, -4.0, 12.0])
+    values = np.random.default_rng(0).random((200_000, 3)) @ slope
+    scale = standardize_joint(Observations([[0.5] * 3], [0.0], [slope])).y_scale
+    assert scale == pytest.approx(values.std(), rel=0.01)  # standard error of a deviation: below 1 / sqrt(2 n) = 0.16 %
+
+
+@pytest.mark.parametrize("units", [1e-300, 1e-150, 1e12, 1e150, 1e300])
+@pytest.mark.parametrize("standardize", [standardize_independent, standardize_joint])
+def test_extreme_units_change_nothing(standardize, units):
+    y, grad = np.array([1.0, -2.0, 4.0]), np.array([[1.0, 5.0], [2.0, -5.0], [3.0, 5.5]])
+    plain = standardize(Observations(np.eye(3)[:, :2], y, grad))
+    std = standardize(Observations(np.eye(3)[:, :2], units * y, units * grad))
+    np.testing.assert_allclose(std.y_scale / units, plain.y_scale, rtol=1e-14)
+    np.testing.assert_allclose(std.grad_scale / units, plain.grad_scale, rtol=1e-14)
+    assert standardize(Observations(np.eye(3)[:, :2], 1e12 + y)).y_scale == pytest.approx(plain.y_scale, rel=1e-3)
+
+
+def test_the_largest_floats_do_not_overflow():
+    obs = Observations([[0.0], [1.0], [0.5]], [-LARGEST, LARGEST, LARGEST], [[LARGEST], [-LARGEST], [-LARGEST]])
+    for standardize in (standardize_independent, standardize_joint):
+        std = standardize(obs)
+        made = std.apply(obs)
+        np.testing.assert_allclose(made.y, np.array([-2, 1, 1]) / np.sqrt(3), rtol=0.2)  # the deviation saturates
+        np.testing.assert_allclose(std.undo(made).y, obs.y, rtol=1e-15)
+        np.testing.assert_allclose(std.undo(made).grad, obs.grad, rtol=1e-15)
+
+
+def test_undo_saturates_instead_of_overflowing():
+    std = Standardization(1e308, 1e308, np.array([0.0]), np.array([1e308]))
+    assert std.undo_y(1e10).item() == LARGEST
+    np.testing.assert_array_equal(std.undo_grad([[-1e10]]), [[-LARGEST]])
+    np.testing.assert_array_equal(std.undo_y([INF, -INF, NAN]), [INF, -INF, NAN])
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, NAN, INF])
+def test_scales_must_be_positive_and_finite(scale):
+    with pytest.raises(ValueError, match="positive and finite"):
+        Standardization(0.0, scale, np.zeros(1), np.ones(1))
+    with pytest.raises(ValueError, match="positive and finite"):
+        Standardization(0.0, 1.0, np.zeros(1), np.array([scale]))

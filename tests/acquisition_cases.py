@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
-from joint_cases import observe
-
 from eign.acquisition import EI, EIGN, UCB, EIg, EIgBound, LogEI, SurrogateAcquisition, incumbent, stationary_incumbent
 from eign.models import IndependentGradientGP, JointGradientGP, fit
+from joint_cases import observe
 
 ALPHA = 0.6
 MODELS = {"independent": IndependentGradientGP, "joint": JointGradientGP}

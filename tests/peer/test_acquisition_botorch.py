@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from acquisition_cases import MODELS, surrogate
 from botorch.acquisition import ExpectedImprovement, LogExpectedImprovement, UpperConfidenceBound
-from joint_cases import random_points
 
+from acquisition_cases import MODELS, surrogate
 from eign.acquisition import EI, UCB, LogEI, incumbent
+from joint_cases import random_points
 
 
 @pytest.mark.parametrize("name", MODELS)

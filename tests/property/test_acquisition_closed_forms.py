@@ -2,10 +2,10 @@
 
 import numpy as np
 import torch
-from cases import posteriors, tensor
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import posteriors, tensor
 from eign import formulas
 from eign.acquisition import closed_forms
 from eign.acquisition.closed_forms import ByMoments

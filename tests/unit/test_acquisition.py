@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from acquisition_cases import ALPHA, MODELS, surrogate
 from botorch.models import SingleTaskGP
-from joint_cases import observe, random_points
 
+from acquisition_cases import ALPHA, MODELS, surrogate
 from eign import formulas
 from eign.acquisition import EI, EIGN, UCB, EIg, EIgBound, LogEI, incumbent, stationary_incumbent
 from eign.acquisition.moments import gradient_moments
 from eign.models import IndependentGradientGP, JointGradientGP, fit
+from joint_cases import observe, random_points
 
 D = 3
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from acquisition_cases import ACQUISITIONS, MODELS, WITH_ALPHA, surrogate
 from botorch.acquisition.input_constructors import get_acqf_input_constructor
 from botorch.optim import optimize_acqf
-from joint_cases import random_points
 
+from acquisition_cases import ACQUISITIONS, MODELS, WITH_ALPHA, surrogate
 from eign.acquisition import EI, incumbent
 from eign.acquisition.stationarity import TwoTermAcquisition
+from joint_cases import random_points
 
 D = 3
 

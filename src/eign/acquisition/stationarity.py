@@ -18,6 +18,7 @@ from eign.acquisition import closed_forms
 from eign.acquisition.closed_forms import ByMoments
 from eign.acquisition.moments import IndependentMoments, JointMoments, SurrogateModel, gradient_moments
 from eign.acquisition.surrogate_acquisition import Array, SurrogateAcquisition, ValueAndGradient
+from eign.data import Standardization
 from eign.models.processes import Moments
 from eign.models.pullback import Pullback
 
@@ -64,6 +65,7 @@ class StationarityAcquisition(SurrogateAcquisition):
         self._best = (float(best_f) - self.y_shift) / self.y_scale
         self.register_buffer("_best_grad", gradient / self.y_scale)
         self._best_grad: Tensor
+        self._units: tuple[Standardization, Array, Array] | None = None
 
     def _independent_moments(self, X: Array) -> Moments | None:
         """Of all processes of an independent model in common units, f first; else None."""
@@ -71,19 +73,25 @@ class StationarityAcquisition(SurrogateAcquisition):
         return None if stack is None else self._in_common_units(stack.moments(X))
 
     def _in_common_units(self, moments: Moments) -> Moments:
-        shift, scale = self._common_units()
+        shift, scale = self._common_units
         return Moments(shift + scale * moments.mean, scale**2 * moments.variance)
 
+    @property
     def _common_units(self) -> tuple[Array, Array]:
+        """Shift and scale from the units of each process to the common ones, `d + 1` each."""
         units = self.model.standardization
-        return np.append(0.0, units.common_grad_shift), np.append(1.0, units.common_grad_scale)
+        # A fit changes the model's units in place.
+        if self._units is None or self._units[0] is not units:
+            shift, scale = np.append(0.0, units.common_grad_shift), np.append(1.0, units.common_grad_scale)
+            self._units = (units, shift, scale)
+        return self._units[1:]
 
     def _moments_and_pullback(self, X: Array) -> tuple[Moments, Pullback] | None:
         """The same with what carries derivatives back."""
         if (stack := self._processes(None)) is None:
             return None
         moments, pull = stack.moments_and_pullback(X)
-        _, scale = self._common_units()
+        _, scale = self._common_units
         return self._in_common_units(moments), lambda mean, variance: pull(scale * mean, scale**2 * variance)
 
 

@@ -11,8 +11,8 @@ from gpytorch.priors import GammaPrior, LogNormalPrior
 from torch import Tensor
 
 from eign.models import Hyperparameters, IndependentGradientGP, fit
-from eign.models.fitting import Problem, negative_log_posterior
 from eign.models.kernels import correlation
+from eign.models.map_objective import Problem, negative_log_posterior
 
 DIM = 3
 

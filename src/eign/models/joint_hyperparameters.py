@@ -41,6 +41,12 @@ class JointHyperparameters:
         return len(self.terms[0].lengthscale)
 
     @property
+    def outputscale_entries(self) -> slice:
+        """Where the outputscales are in theta."""
+        step = self.dimension + 1
+        return slice(self.dimension, len(self.terms) * step, step)
+
+    @property
     def theta(self) -> Array:
         """Logarithms: lengthscales and outputscale of each term; then, if learned, noise of values and derivatives."""
         parts = [np.append(term.lengthscale, term.outputscale) for term in self.terms]
@@ -89,7 +95,7 @@ def negative_log_prior(theta: Array, hyper: JointHyperparameters) -> tuple[float
     """
     kernel = len(hyper.terms) * (hyper.dimension + 1)
     is_scale = np.zeros(len(theta), bool)
-    is_scale[hyper.dimension : kernel : hyper.dimension + 1] = True
+    is_scale[hyper.outputscale_entries] = True
     medians = np.repeat(np.log([term.median for term in hyper.terms]), hyper.dimension + 1)
     location = np.append(medians, np.full(2 * hyper.learned, NOISE_PRIOR[0]))
     width = np.append(np.full(kernel, LENGTHSCALE_PRIOR[1]), np.full(2 * hyper.learned, NOISE_PRIOR[1]))

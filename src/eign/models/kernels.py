@@ -27,7 +27,7 @@ Correlation = Callable[[Array, Array, Array], None]
 """Writes c and v, its second and third argument, for the r^2 of its first, which it may use up."""
 
 # Elements per block of rows: blocks of a hundred kilobytes stay in the cache through all passes over them.
-_BLOCK: Final = 16384
+_BLOCK: Final = 24576
 
 
 def matern52(squared_distance: Array, value: Array, slope: Array) -> None:

@@ -112,3 +112,43 @@ def orthant_gradient_increase(grad_mean: Array, grad_variance: Array, best_grad:
     along = by_z / sigma
     by_sigma = 2.0 * probability[:, None] * (best_grad * e + second / sigma) - along * z
     return ByMoments(probability * increase, -along, 0.5 * by_sigma / sigma)
+
+
+def orthant_gradient_increase_full(grad_mean: Array, grad_cov: Array, best_grad: Array) -> ByMoments:
+    r"""EI_s-bar for correlated partial derivatives, `m x d, m x d x d -> m`; its derivatives have the shapes of both.
+
+    .. math:: P\,Q, \quad Q = 2 g^{+\top} q + |q|^2 + \sum_i (L^\top L)_{ii} v_i, \quad q = L e,
+        \quad z = L^{-1} (g^+ - m)
+
+    With t = dPQ/dz: the derivative by m is -L^{-T} t, that by L is the lower triangle of
+    P (2 (g + q) e' + 2 L diag(v)) - L^{-T} t z', and the one by the covariance follows from it as
+    L^{-T} sym(L' dL) L^{-1}, where sym halves the diagonal of the lower triangle, mirrors it and halves the whole.
+    """
+    lower = _cholesky(grad_cov)
+    inverse = np.linalg.inv(lower)
+    z = np.einsum("mij,mj->mi", inverse, best_grad - grad_mean)
+    log_probability, e, v, w = normal_tail(z)
+    probability = np.exp(log_probability.sum(axis=-1))
+    q = np.einsum("mij,mj->mi", lower, e)
+    pull = 2.0 * (best_grad + q)
+    squares = np.einsum("mji,mji->mi", lower, lower)
+    increase = ((pull - q) * q + squares * v).sum(axis=-1)
+    by_z = squares * w * (v - e * e) - np.einsum("mji,mj->mi", lower, pull) * v - w * increase[:, None]
+    turned = np.einsum("mji,mj->mi", inverse, probability[:, None] * by_z)
+    by_lower = pull[:, :, None] * e[:, None, :] + 2.0 * lower * v[:, None, :]
+    by_lower = probability[:, None, None] * by_lower - turned[:, :, None] * z[:, None, :]
+    inner = np.tril(lower.swapaxes(-1, -2) @ np.tril(by_lower))
+    inner = 0.5 * (inner + inner.swapaxes(-1, -2))
+    np.einsum("mii->mi", inner)[...] *= 0.5
+    return ByMoments(probability * increase, -turned, inverse.swapaxes(-1, -2) @ inner @ inverse)
+
+
+def _cholesky(covariance: Array) -> Array:
+    """Lower factors, with as little added to the diagonals as it takes where rounding left one indefinite."""
+    scales = np.einsum("mii->mi", covariance)
+    for jitter in (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2):
+        try:
+            return np.linalg.cholesky(covariance + jitter * scales[:, :, None] * np.eye(covariance.shape[-1]))
+        except np.linalg.LinAlgError:
+            continue
+    raise ValueError("a covariance of the gradient is not positive definite: check the model's data for NaN")

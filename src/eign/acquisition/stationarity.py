@@ -16,9 +16,17 @@ from torch import Tensor
 from eign import formulas
 from eign.acquisition import closed_forms
 from eign.acquisition.closed_forms import ByMoments
-from eign.acquisition.moments import IndependentMoments, JointMoments, SurrogateModel, gradient_moments
+from eign.acquisition.moments import (
+    IndependentMoments,
+    JointMoments,
+    SurrogateModel,
+    as_joint_moments,
+    gradient_moments,
+)
 from eign.acquisition.surrogate_acquisition import Array, SurrogateAcquisition, ValueAndGradient
 from eign.data import Standardization
+from eign.models import JointGradientGP
+from eign.models.joint_pullback import JointNormals, JointPullback, joint_moments_and_pullback
 from eign.models.processes import Moments
 from eign.models.pullback import Pullback
 
@@ -94,6 +102,19 @@ class StationarityAcquisition(SurrogateAcquisition):
         _, scale = self._common_units
         return self._in_common_units(moments), lambda mean, variance: pull(scale * mean, scale**2 * variance)
 
+    def _joint_moments(self, X: Array) -> JointMoments:
+        """Of a joint model, without a graph."""
+        assert isinstance(self.model, JointGradientGP)
+        mean, covariance = self.model.joint_moments(torch.from_numpy(X))
+        shift = torch.zeros(mean.shape[-1], dtype=torch.float64)
+        shift[0] = self.y_shift
+        return as_joint_moments((mean - shift) / self.y_scale, covariance / self.y_scale**2)
+
+    def _joint_moments_and_pullback(self, X: Array) -> tuple[JointNormals, JointPullback]:
+        """Of a joint model, whose own units are the common ones."""
+        assert isinstance(self.model, JointGradientGP)
+        return joint_moments_and_pullback(self.model._conditioned(), X)
+
 
 class TwoTermAcquisition(StationarityAcquisition):
     """EI_f minus alpha times an increase of the squared gradient norm; the search may weigh the terms anew."""
@@ -116,6 +137,14 @@ class TwoTermAcquisition(StationarityAcquisition):
         parts = torch.autograd.grad(value.sum(), (grad_mean, grad_variance))
         return ByMoments(value.detach().numpy(), *(part.numpy() for part in parts))
 
+    def _increase_by_joint_moments(self, mean: Array, covariance: Array) -> ByMoments:
+        """The same for correlated ones, `m x d, m x d x d`; here by autograd."""
+        grad_mean, grad_cov = (torch.tensor(part, requires_grad=True) for part in (mean, covariance))
+        unused = torch.empty(0)
+        value = self._increase(JointMoments(unused, unused, grad_mean, grad_cov, unused))
+        by_mean, by_cov = torch.autograd.grad(value.sum(), (grad_mean, grad_cov))
+        return ByMoments(value.detach().numpy(), by_mean.numpy(), 0.5 * (by_cov + by_cov.mT).numpy())
+
     @final
     def weighted(self, improvement: float, increase: float) -> Self:
         """The same with `improvement * EI_f - increase * the other term`, in standardised units, times std(y)."""
@@ -133,7 +162,7 @@ class TwoTermAcquisition(StationarityAcquisition):
         """Both terms without their weights, `m x d -> m, m`."""
         if (moments := self._independent_moments(X)) is None:
             with torch.no_grad():
-                joint = gradient_moments(self.model, torch.from_numpy(X))
+                joint = self._joint_moments(X)
                 improvement = formulas.expected_improvement(joint.mean, joint.sigma, self._best)
                 return Terms(improvement.numpy(), self._increase(joint).numpy())
         mean, variance = moments
@@ -154,7 +183,7 @@ class TwoTermAcquisition(StationarityAcquisition):
     def value_and_gradient(self, X: Array) -> ValueAndGradient:
         """Values and derivatives by the point, `m x d -> m, m x d`."""
         if (found := self._moments_and_pullback(X)) is None:
-            return super().value_and_gradient(X)
+            return self._joint_value_and_gradient(X)
         (mean, variance), pullback = found
         first, second = self.weights
         improvement = closed_forms.expected_improvement(mean[:, 0], variance[:, 0], self._best)
@@ -163,6 +192,18 @@ class TwoTermAcquisition(StationarityAcquisition):
         by_variance = np.concatenate([first * improvement.by_variance[:, None], -second * increase.by_variance], axis=1)
         value = self.combine(Terms(improvement.value, increase.value))
         return ValueAndGradient(value, self.y_scale * pullback(by_mean, by_variance))
+
+    def _joint_value_and_gradient(self, X: Array) -> ValueAndGradient:
+        (mean, covariance), pullback = self._joint_moments_and_pullback(X)
+        first, second = self.weights
+        improvement = closed_forms.expected_improvement(mean[:, 0], covariance[:, 0, 0], self._best)
+        increase = self._increase_by_joint_moments(mean[:, 1:], covariance[:, 1:, 1:])
+        by_mean = np.concatenate([first * improvement.by_mean[:, None], -second * increase.by_mean], axis=1)
+        by_covariance = np.zeros_like(covariance)
+        by_covariance[:, 0, 0] = first * improvement.by_variance
+        by_covariance[:, 1:, 1:] = -second * increase.by_variance
+        value = self.combine(Terms(improvement.value, increase.value))
+        return ValueAndGradient(value, self.y_scale * pullback(by_mean, by_covariance))
 
 
 @final
@@ -180,6 +221,9 @@ class EIGN(TwoTermAcquisition):
 
     def _increase_by_moments(self, mean: Array, variance: Array) -> ByMoments:
         return closed_forms.orthant_gradient_increase(mean, variance, self._best_grad.numpy())
+
+    def _increase_by_joint_moments(self, mean: Array, covariance: Array) -> ByMoments:
+        return closed_forms.orthant_gradient_increase_full(mean, covariance, self._best_grad.numpy())
 
 
 @final
@@ -228,19 +272,27 @@ class EIg(StationarityAcquisition):
         moments = self._independent_moments(X)
         with torch.no_grad():
             if moments is None:
-                return np.asarray(self._at(torch.from_numpy(X)).numpy())
+                return np.asarray(self.y_scale * self._improvement(self._joint_moments(X)).numpy())
             mean, variance = (torch.from_numpy(part) for part in moments)
             return np.asarray(self.y_scale * self._improvement(_as_tensors(mean, variance)).numpy())
 
     def value_and_gradient(self, X: Array) -> ValueAndGradient:
         """Values and derivatives by the point, `m x d -> m, m x d`."""
         if (found := self._moments_and_pullback(X)) is None:
-            return super().value_and_gradient(X)
+            return self._joint_value_and_gradient(X)
         moments, pullback = found
         mean, variance = (torch.tensor(part, requires_grad=True) for part in moments)
         value = self._improvement(_as_tensors(mean, variance))
         by_mean, by_variance = torch.autograd.grad(value.sum(), (mean, variance))
         gradient = pullback(by_mean.numpy(), by_variance.numpy())
+        return ValueAndGradient(self.y_scale * value.detach().numpy(), self.y_scale * gradient)
+
+    def _joint_value_and_gradient(self, X: Array) -> ValueAndGradient:
+        moments, pullback = self._joint_moments_and_pullback(X)
+        mean, covariance = (torch.tensor(part, requires_grad=True) for part in moments)
+        value = self._improvement(as_joint_moments(mean, covariance))
+        by_mean, by_covariance = torch.autograd.grad(value.sum(), (mean, covariance))
+        gradient = pullback(by_mean.numpy(), 0.5 * (by_covariance + by_covariance.mT).numpy())
         return ValueAndGradient(self.y_scale * value.detach().numpy(), self.y_scale * gradient)
 
     def _improvement(self, moments: IndependentMoments | JointMoments) -> Tensor:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.gpytorch import GPyTorchModel
-from botorch.optim import optimize_acqf
+from botorch.optim.optimize import optimize_acqf
 from botorch.utils.transforms import t_batch_mode_transform
 from gpytorch.distributions import MultitaskMultivariateNormal  # type: ignore[import-untyped]
 from gpytorch.kernels import Matern52KernelGrad, ScaleKernel  # type: ignore[import-untyped]
@@ -50,7 +50,8 @@ class Suggest(Protocol):
     The weights of the two terms, which the paper takes from the spread over a pool, are given to BoTorch for nothing.
     """
 
-    def __call__(self, seen: Samples, *, effort: Effort, weights: Weights, start: Any) -> PeerSuggestion: ...
+    def __call__(self, seen: Samples, *, effort: Effort, weights: Weights, start: Any) -> PeerSuggestion:
+        """The suggestion for the next evaluation."""
 
 
 def independent(form: botorch_fits.Form) -> Suggest:
@@ -60,7 +61,9 @@ def independent(form: botorch_fits.Form) -> Suggest:
         peer = botorch_fits.build(seen.x, seen.standardized(), form, start=start)
         botorch_fits.fit(peer)
         deviation = seen.grad.std(dim=0) / seen.y.std()
-        acquisition = _PeerEIGN(peer.model, _incumbent(seen), weights, lambda X: _diagonal(peer.model, X, seen, deviation))
+        acquisition = _PeerEIGN(
+            peer.model, _incumbent(seen), weights, lambda X: _diagonal(peer.model, X, seen, deviation)
+        )
         return PeerSuggestion(_optimize(acquisition, effort, batch_limit=None), peer)
 
     return suggest
@@ -99,9 +102,12 @@ class _Incumbent(NamedTuple):
 class _PeerEIGN(AcquisitionFunction):
     """EI-GN as a BoTorch acquisition on whatever gives the moments."""
 
-    def __init__(self, model: Any, incumbent: _Incumbent, weights: Weights, moments: Callable[[Tensor], _Moments]) -> None:
+    def __init__(
+        self, model: Any, incumbent: _Incumbent, weights: Weights, moments: Callable[[Tensor], _Moments]
+    ) -> None:
         super().__init__(model)
-        self.incumbent, self.weights, self.moments = incumbent, weights, moments
+        self.incumbent: _Incumbent = incumbent
+        self.weights, self.moments = weights, moments
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -128,7 +134,8 @@ def _diagonal(model: Any, X: Tensor, seen: Samples, deviation: Tensor) -> _Momen
 
 
 def _full(model: "_DerivativeGP", X: Tensor) -> _Moments:
-    normal = model.posterior(X).distribution  # type: ignore[attr-defined]
+    posterior: Any = model.posterior(X)
+    normal = posterior.distribution
     mean, covariance = normal.mean.squeeze(-2), normal.covariance_matrix
     size = covariance.shape[-1]
     covariance = covariance + 1e-8 * torch.eye(size, dtype=covariance.dtype)
@@ -140,9 +147,9 @@ def _full(model: "_DerivativeGP", X: Tensor) -> _Moments:
     return _Moments(mean[..., 0], covariance[..., 0, 0].sqrt(), increase)
 
 
-def _optimize(acquisition: AcquisitionFunction, effort: Effort, *, batch_limit: int | None) -> Tensor:
-    dim = acquisition.incumbent.best_grad.shape[-1]  # type: ignore[union-attr]
-    bounds = torch.tensor([[0.0] * int(dim), [1.0] * int(dim)], dtype=torch.float64)
+def _optimize(acquisition: "_PeerEIGN", effort: Effort, *, batch_limit: int | None) -> Tensor:
+    dim = acquisition.incumbent.best_grad.shape[-1]
+    bounds = torch.tensor([[0.0] * dim, [1.0] * dim], dtype=torch.float64)
     options = {} if batch_limit is None else {"init_batch_limit": batch_limit, "batch_limit": batch_limit}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -14,13 +14,13 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import torch
-from botorch.optim import optimize_acqf
+from botorch.optim.optimize import optimize_acqf
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 from eign.acquisition import EIGN, incumbent
-from eign.campaign import botorch_suggestions
+from eign.campaign import botorch_fits, botorch_suggestions
 from eign.campaign.botorch_suggestions import Suggest
 from eign.campaign.speed import Samples, samples
 from eign.campaign.speed import _threads as limited_threads
@@ -43,7 +43,7 @@ BARS: Final[Mapping[Start, float]] = {"cold": 20.0, "warm": 10.0}
 ALPHA: Final = 0.6
 _MODELS: Final[dict[ModelName, Any]] = {"independent": IndependentGradientGP, "joint": JointGradientGP}
 _PEERS: Final[dict[ModelName, dict[str, Suggest]]] = {
-    "independent": {form: botorch_suggestions.independent(form) for form in botorch_suggestions.botorch_fits.FORMS},
+    "independent": {form: botorch_suggestions.independent(form) for form in botorch_fits.FORMS},
     "joint": {"derivative kernel": botorch_suggestions.joint},
 }
 

@@ -86,9 +86,10 @@ def test_fit_finds_stationary_points_and_beats_every_start() -> None:
     problems = [problem(20, seed) for seed in range(DIM + 1)]
     result = fit_problems(problems, correlation("matern52"))
     assert result.converged.all()
-    for theta, value, data in zip(result.theta, result.value, problems, strict=True):
+    for theta, mean, value, data in zip(result.theta, result.mean, result.value, problems, strict=True):
         at_end = negative_log_posterior(theta, data, correlation("matern52"))
         assert at_end.value == pytest.approx(value, rel=1e-12)
+        assert at_end.mean == pytest.approx(mean, rel=1e-9)
         promise = 0.5 * at_end.gradient @ np.linalg.solve(at_end.curvature, at_end.gradient)
         assert promise < 1e-3
         for length in (0.1, 0.4, 1.5):

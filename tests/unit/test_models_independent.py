@@ -235,3 +235,32 @@ def test_half_of_the_points_nearly_coincide() -> None:
     result = gp.moments(points(50))
     assert all(torch.isfinite(part).all() for part in result)
     assert (gp.hyperparameters.lengthscale < 100).all()
+
+
+@pytest.mark.parametrize("noise", [None, "learn"])
+def test_constant_function(noise: str | None) -> None:
+    x, y, grad = observed(15)
+    gp = fit(IndependentGradientGP(x, torch.full_like(y, 7.0), torch.zeros_like(grad), noise=noise))
+    result, jacobians = gp.moments_and_jacobians(points(10))
+    assert all(torch.isfinite(part).all() for part in (*result, *jacobians))
+    torch.testing.assert_close(result.mean, torch.full((10,), 7.0, dtype=torch.float64))
+
+
+def test_extreme_lengthscales_have_a_finite_posterior() -> None:
+    x, y, grad = observed(40)
+    for length in (1e-2, 1e2):
+        hyper = Hyperparameters.shared(DIM, lengthscale=length, outputscale=1e3)
+        result, jacobians = (
+            IndependentGradientGP(x, y, grad).with_hyperparameters(hyper).moments_and_jacobians(points(20))
+        )
+        assert all(torch.isfinite(part).all() for part in (*result, *jacobians))
+        assert (result.variance > 0).all()
+
+
+def test_without_a_nugget_a_failed_factorisation_is_repaired_and_recorded() -> None:
+    x, y, grad = observed(10)
+    twice = IndependentGradientGP(
+        torch.cat([x, x]), torch.cat([y, y]), torch.cat([grad, grad]), kernel="rbf", noise=0.0
+    )
+    assert 0 < twice.jitter.max() <= 1e-2
+    assert torch.isfinite(twice.posterior(points(4)).mean).all()

@@ -30,6 +30,10 @@ Array = NDArray[np.float64]
 Start = Literal["cold", "warm"]
 
 FIT_SIZES: Final = ((6, 50), (8, 100), (14, 200), (14, 500))
+GROWTH_SIZES: Final = (
+    *((10, n) for n in (50, 100, 200, 500, 1000, 2000)),
+    *((dim, 100) for dim in (2, 5, 20, 50)),
+)
 ALLOWED_GAP: Final = 1e-4
 """How much worse, per datum, our MAP objective may be than BoTorch's."""
 

@@ -2,9 +2,44 @@
 
 from collections.abc import Sequence
 
+from rich.console import Console
 from rich.table import Table
 
-from eign.campaign.speed import ALLOWED_GAP, FitSpeed, Growth
+from eign.campaign.speed import (
+    ALLOWED_GAP,
+    FIT_SIZES,
+    GROWTH_SIZES,
+    FitSpeed,
+    Growth,
+    measure_fit,
+    measure_growth,
+)
+
+
+def report_fits(
+    console: Console, *, sizes: Sequence[tuple[int, int]] = FIT_SIZES, steps: int = 10, peer_steps: int | None = None
+) -> list[FitSpeed]:
+    """Measure refits at all sizes, print the table and return its rows."""
+    rows = []
+    for dim, n in sizes:
+        with console.status(f"d = {dim}, n = {n}"):
+            rows.append(measure_fit(dim, n, steps=steps, peer_steps=peer_steps))
+    console.print(fit_table(rows))
+    return rows
+
+
+def report_growth(
+    console: Console, *, sizes: Sequence[tuple[int, int]] = GROWTH_SIZES, most_rows: int = 3000
+) -> list[Growth]:
+    """Measure both models at all sizes, the joint one up to `most_rows` rows of its matrix, n (d + 1)."""
+    rows = []
+    for model in ("independent", "joint"):
+        for dim, n in sizes:
+            if model == "independent" or n * (dim + 1) <= most_rows:
+                with console.status(f"{model}: d = {dim}, n = {n}"):
+                    rows.append(measure_growth(model, dim, n))
+    console.print(growth_table(rows))
+    return rows
 
 
 def fit_table(rows: Sequence[FitSpeed]) -> Table:

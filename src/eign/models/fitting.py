@@ -33,8 +33,9 @@ _OWN_LENGTHSCALES: Final = (0.05, 4.0)
 _RIVAL_EXCESS: Final = 5.0
 _RIVAL_DISTANCE: Final = 0.5
 _SECANT_PAIRS: Final = 8
-# Every fourth size, so that fresh starts cost little on average and do not depend on when the fits happened.
+# Every fourth size one process gets a fresh start with a few evaluations; if it comes close it goes on as a rival.
 _FRESH_EVERY: Final = 4
+_FRESH_EVALUATIONS: Final = 8
 
 
 class Fittable(Protocol):
@@ -126,7 +127,7 @@ def fit_problems(
     """The best theta found for each problem.
 
     A first fit has three starts for each problem. Later ones start at the previous optimum and at its rivals, and now
-    and then one problem, in turn, is also searched from a fresh start.
+    and then one problem, in turn, also from scratch.
 
     Args:
         problems: The process of f and, if there are more, those of its partial derivatives in order; they may have
@@ -169,25 +170,36 @@ def _descend(
     dim = problems[0].x.shape[1]
     low, high = bounds(dim, learn_noise=starts.shape[1] > dim + 1)
     sizes = np.array([len(problem.y) for problem in problems])[owner]
-    means = np.zeros(len(starts))
+    means, lowest = np.zeros(len(starts)), np.full(len(starts), np.inf)
+    fresh = not warm.steps.any()
+    calls = 0
 
     def objective(thetas: Array, index: NDArray[np.intp]) -> lbfgs.Evaluation:
+        nonlocal calls
+        # Near an optimum the curvature at the start is as good as that at each point, and the gradient is cheaper.
+        curvature = calls == 0 or fresh
+        calls += 1
         stacks = _stacks(sizes[index])
 
         def evaluate(stack: NDArray[np.intp]) -> Posterior:
             members = [problems[b] for b in owner[index[stack]]]
             together = Problem(*(np.stack(part) for part in zip(*members, strict=True)))
-            return _safe_posterior(thetas[stack], together, kernel)
+            return _safe_posterior(thetas[stack], together, kernel, curvature=curvature)
 
         results = map_threads(evaluate, stacks, size=int(sizes.max()))
         order = np.argsort(np.concatenate(stacks))
-        value, gradient, curvature, mean = (np.concatenate(part)[order] for part in zip(*results, strict=True))
-        means[index] = mean
-        return lbfgs.Evaluation(value, gradient, curvature)
+        value, gradient, mean = (np.concatenate(part)[order] for part in list(zip(*results, strict=True))[:3])
+        # The mean belongs to the point that the search keeps, not to a step that it rejects.
+        kept = value <= lowest[index]
+        means[index[kept]], lowest[index[kept]] = mean[kept], value[kept]
+        bends = [result.curvature for result in results if result.curvature is not None]
+        return lbfgs.Evaluation(value, gradient, np.concatenate(bends)[order] if curvature else None)
 
     pairs = np.zeros((2, len(starts), *warm.steps.shape[1:]))
     pairs[0, : len(warm.theta)], pairs[1, : len(warm.theta)] = warm.steps, warm.changes
-    stopping = lbfgs.Stopping(decrease=_DECREASE_PER_DATUM * np.maximum(sizes, 1), gradient=1e-9)
+    limits = np.full(len(starts), 200)
+    limits[len(warm.theta) + len(warm.rival_theta) :] = 200 if fresh else _FRESH_EVALUATIONS
+    stopping = lbfgs.Stopping(decrease=_DECREASE_PER_DATUM * np.maximum(sizes, 1), gradient=1e-9, evaluations=limits)
     memory = lbfgs.Memory(*pairs)
     end = lbfgs.minimize(objective, starts, lower=low, upper=high, stopping=stopping, memory=memory, longest_step=2.0)
     return end, means
@@ -220,18 +232,20 @@ def _stacks(sizes: NDArray[np.int_]) -> list[NDArray[np.intp]]:
     return stacks
 
 
-def _safe_posterior(theta: Array, problem: Problem, kernel: Correlation) -> Posterior:
+def _safe_posterior(theta: Array, problem: Problem, kernel: Correlation, *, curvature: bool) -> Posterior:
     """J of a stack, infinite for members that cannot be factorised; without observations it is the prior's."""
     if not problem.y.shape[-1]:
         value, slopes, bends = negative_log_prior(theta, problem.x.shape[-1])
-        return Posterior(value, slopes, bends[..., None] * np.eye(theta.shape[-1]), np.zeros_like(value))
+        return Posterior(value, slopes, np.zeros_like(value), bends[..., None] * np.eye(theta.shape[-1]))
     try:
-        return stacked_posterior(theta, problem, kernel)
+        return stacked_posterior(theta, problem, kernel, curvature=curvature)
     except FactorizationError:
         if len(theta) == 1:
-            return Posterior(np.full(1, np.inf), np.zeros_like(theta), np.eye(theta.shape[1])[None], np.zeros(1))
+            return Posterior(np.full(1, np.inf), np.zeros_like(theta), np.zeros(1), np.eye(theta.shape[1])[None])
     parts = [
-        _safe_posterior(theta[c : c + 1], Problem(*(part[c : c + 1] for part in problem)), kernel)
+        _safe_posterior(theta[c : c + 1], Problem(*(part[c : c + 1] for part in problem)), kernel, curvature=curvature)
         for c in range(len(theta))
     ]
-    return Posterior(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    value, gradient, mean = (np.concatenate(part) for part in list(zip(*parts, strict=True))[:3])
+    curved = [part.curvature for part in parts if part.curvature is not None]
+    return Posterior(value, gradient, mean, np.concatenate(curved) if curvature else None)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from eign.data import Observations, Standardization, standardize_joint
 from eign.models.derivative_kernels import Array, default_terms
-from eign.models.fitting import NOISE_PRIOR
 from eign.models.joint_fitting import JointData, fit_hyperparameters, negative_log_likelihood
 from eign.models.joint_hyperparameters import JointHyperparameters
 from eign.models.joint_moments import (
@@ -25,6 +24,7 @@ from eign.models.joint_moments import (
     value_moments_and_gradients,
 )
 from eign.models.lbfgs import Minimum
+from eign.models.map_objective import NOISE_PRIOR
 from eign.models.threads import single_threaded_blas
 from eign.models.value_model import ValueModel
 

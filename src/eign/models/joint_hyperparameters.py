@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eign.models.derivative_kernels import Array, Term, with_hyperparameters
-from eign.models.fitting import LENGTHSCALE_PRIOR, NOISE_PRIOR, OUTPUTSCALE_PRIOR
+from eign.models.map_objective import LENGTHSCALE_PRIOR, NOISE_PRIOR, OUTPUTSCALE_PRIOR
 
 LENGTHSCALE_BOUNDS: Final = (1e-2, 2e1)
 OUTPUTSCALE_BOUNDS: Final = (1e-4, 1e3)

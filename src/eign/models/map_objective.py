@@ -61,12 +61,12 @@ class Problem(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """The negative log posterior J, with gradient `... x p`, curvature `... x p x p` and the optimal mean."""
+    """Negative log posterior J, gradient `... x p`, the optimal mean, and if asked the curvature `... x p x p`."""
 
-    value: Array | float
+    value: Array
     gradient: Array
-    curvature: Array
-    mean: Array | float
+    mean: Array
+    curvature: Array | None
 
 
 def negative_log_posterior(theta: Array, problem: Problem, kernel: Correlation) -> Posterior:
@@ -81,8 +81,8 @@ def negative_log_posterior(theta: Array, problem: Problem, kernel: Correlation) 
     return Posterior(*(part.reshape((*theta.shape[:-1], *part.shape[1:])) for part in arrays))
 
 
-def stacked_posterior(theta: Array, problem: Problem, kernel: Correlation) -> Posterior:
-    """The same with exactly one leading dimension, `C x p -> C`."""
+def stacked_posterior(theta: Array, problem: Problem, kernel: Correlation, *, curvature: bool = True) -> Posterior:
+    """The same with exactly one leading dimension, `C x p -> C`; without curvature it takes an eighth less time."""
     x, y, noise = problem
     count, size, dim = x.shape
     buffers = _BUFFERS.resize(count, size)
@@ -91,43 +91,60 @@ def stacked_posterior(theta: Array, problem: Problem, kernel: Correlation) -> Po
     covariance, slope = correlation_matrix(kernel, a, out=(buffers.covariance, buffers.slope))
     covariance *= scale[..., None]
     diagonal = noise + learned.sum(axis=1, keepdims=True)
-    whitener = buffers.whitener
+    upper = buffers.whitener  # A', upper triangular
     for c in range(count):
         covariance[c].flat[:: size + 1] += diagonal[c]
         lower, jitter = cholesky(covariance[c], overwrite=True)
         diagonal[c] += jitter
-        triangular_inverse(lower, out=whitener[c].T)
-    upper = whitener  # each is stored as A', which is upper triangular
+        triangular_inverse(lower, out=upper[c].T)
     log_determinant = -np.log(np.einsum("cii->ci", upper)).sum(axis=1)
+    mean, alpha, ones = _centred_solution(upper, y)
+    residual = y - mean[:, None]
 
-    both = np.stack([y, np.ones_like(y)], axis=-1)
-    solved = upper @ (upper.swapaxes(-1, -2) @ both)
-    information = solved[..., 1].sum(axis=-1)
-    mean = solved[..., 0].sum(axis=-1) / information
-    alpha, residual = solved[..., 0] - mean[:, None] * solved[..., 1], y - mean[:, None]
-
-    products = np.empty((count, size, theta.shape[1]))  # K_j alpha
-    products[..., :dim] = scale[..., None] * squared_differences_product(slope, a, alpha)
-    products[..., dim] = residual - diagonal * alpha
-    products[..., dim + 1 :] = learned[:, None] * alpha[..., None]
-    whitened = upper.swapaxes(-1, -2) @ products
-    shifts = (solved[:, None, :, 1] @ products) / np.sqrt(information)[:, None, None]
-    curvature = 0.5 * (whitened.swapaxes(-1, -2) @ whitened - shifts.swapaxes(-1, -2) * shifts)
+    bend = None
+    if curvature:
+        products = np.empty((count, size, theta.shape[1]))  # K_j alpha
+        products[..., :dim] = scale[..., None] * squared_differences_product(slope, a, alpha)
+        products[..., dim] = residual - diagonal * alpha
+        products[..., dim + 1 :] = learned[:, None] * alpha[..., None]
+        bend = _average_information(upper, products, ones)
 
     for c in range(count):
-        gram_triangle(whitener[c].T)
-    inverse = whitener  # one triangle of K^{-1}, the other is zero
-    inverse_diagonal = np.einsum("cii->ci", inverse)
-    gradient = -0.5 * (alpha[:, None] @ products)[:, 0]
-    gradient[:, dim] += 0.5 * (size - (inverse_diagonal * diagonal).sum(axis=-1))
-    gradient[:, dim + 1 :] += 0.5 * learned * inverse_diagonal.sum(axis=-1, keepdims=True)
-    weights = np.multiply(inverse, slope, out=slope)  # each pair once, hence no factor 1/2
-    gradient[:, :dim] += scale * weighted_squared_differences(weights, a)
+        gram_triangle(upper[c].T)
+    inverse = upper  # one triangle of K^{-1}, the other is zero
+    spread = np.einsum("cii->ci", inverse) - alpha * alpha  # diagonal of K^{-1} - alpha alpha'
+    gradient = np.empty(theta.shape)
+    gradient[:, dim] = 0.5 * (size - (residual * alpha).sum(axis=-1) - (spread * diagonal).sum(axis=-1))
+    gradient[:, dim + 1 :] = 0.5 * learned * spread.sum(axis=-1, keepdims=True)
+    # All pairs of alpha alpha' count half; of K^{-1}, of which there is one triangle, they count once.
+    np.multiply(alpha[:, :, None], -0.5 * alpha[:, None], out=buffers.covariance)
+    buffers.covariance += inverse
+    weights = np.multiply(buffers.covariance, slope, out=slope)
+    gradient[:, :dim] = scale * weighted_squared_differences(weights, a)
 
     penalty, slopes, bends = negative_log_prior(theta, dim)
-    curvature[:, np.arange(len(bends.T)), np.arange(len(bends.T))] += bends
+    if bend is not None:
+        np.einsum("cii->ci", bend)[...] += bends
     value = 0.5 * (residual * alpha).sum(axis=-1) + log_determinant + 0.5 * size * np.log(2 * np.pi) + penalty
-    return Posterior(value, gradient + slopes, curvature, mean)
+    return Posterior(value, gradient + slopes, mean, bend)
+
+
+def _centred_solution(upper: Array, y: Array) -> tuple[Array, Array, Array]:
+    """The optimal mean `C`, alpha `C x n`, and K^{-1} 1 over the root of 1'K^{-1}1, `C x n`."""
+    both = np.ones((*y.shape, 2))
+    both[..., 0] = y
+    solved = upper @ (upper.swapaxes(-1, -2) @ both)
+    total, information = solved[..., 0].sum(axis=-1), solved[..., 1].sum(axis=-1)
+    mean = total / information
+    alpha = solved[..., 0] - mean[:, None] * solved[..., 1]
+    return mean, alpha, solved[..., 1] / np.sqrt(information)[:, None]
+
+
+def _average_information(upper: Array, products: Array, ones: Array) -> Array:
+    """The matrix alpha' K_i P K_j alpha / 2 from the columns K_j alpha, `C x n x p -> C x p x p`."""
+    whitened = upper.swapaxes(-1, -2) @ products
+    shifts = ones[:, None] @ products
+    return np.asarray(0.5 * (whitened.swapaxes(-1, -2) @ whitened - shifts.swapaxes(-1, -2) * shifts))
 
 
 class _Buffers(threading.local):

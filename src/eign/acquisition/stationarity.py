@@ -26,7 +26,7 @@ from eign.acquisition.moments import (
 from eign.acquisition.surrogate_acquisition import Array, SurrogateAcquisition, ValueAndGradient
 from eign.data import Standardization
 from eign.models import JointGradientGP
-from eign.models.joint_pullback import JointNormals, JointPullback, joint_moments_and_pullback
+from eign.models.joint_pullback import JointEvaluator
 from eign.models.processes import Moments
 from eign.models.pullback import Pullback
 
@@ -74,6 +74,7 @@ class StationarityAcquisition(SurrogateAcquisition):
         self.register_buffer("_best_grad", gradient / self.y_scale)
         self._best_grad: Tensor
         self._units: tuple[Standardization, Array, Array] | None = None
+        self._evaluator: JointEvaluator | None = None
 
     def _independent_moments(self, X: Array) -> Moments | None:
         """Of all processes of an independent model in common units, f first; else None."""
@@ -103,17 +104,15 @@ class StationarityAcquisition(SurrogateAcquisition):
         return self._in_common_units(moments), lambda mean, variance: pull(scale * mean, scale**2 * variance)
 
     def _joint_moments(self, X: Array) -> JointMoments:
-        """Of a joint model, without a graph."""
-        assert isinstance(self.model, JointGradientGP)
-        mean, covariance = self.model.joint_moments(torch.from_numpy(X))
-        shift = torch.zeros(mean.shape[-1], dtype=torch.float64)
-        shift[0] = self.y_shift
-        return as_joint_moments((mean - shift) / self.y_scale, covariance / self.y_scale**2)
+        """Of a joint model, whose own units are the common ones, without a graph."""
+        return as_joint_moments(*(torch.from_numpy(part) for part in self._joint_evaluator().moments(X)))
 
-    def _joint_moments_and_pullback(self, X: Array) -> tuple[JointNormals, JointPullback]:
-        """Of a joint model, whose own units are the common ones."""
+    def _joint_evaluator(self) -> JointEvaluator:
         assert isinstance(self.model, JointGradientGP)
-        return joint_moments_and_pullback(self.model._conditioned(), X)
+        rows = self.model._conditioned()
+        if self._evaluator is None or self._evaluator.rows is not rows:
+            self._evaluator = JointEvaluator.of(rows)
+        return self._evaluator
 
 
 class TwoTermAcquisition(StationarityAcquisition):
@@ -194,7 +193,7 @@ class TwoTermAcquisition(StationarityAcquisition):
         return ValueAndGradient(value, self.y_scale * pullback(by_mean, by_variance))
 
     def _joint_value_and_gradient(self, X: Array) -> ValueAndGradient:
-        (mean, covariance), pullback = self._joint_moments_and_pullback(X)
+        (mean, covariance), pullback = self._joint_evaluator().moments_and_pullback(X)
         first, second = self.weights
         improvement = closed_forms.expected_improvement(mean[:, 0], covariance[:, 0, 0], self._best)
         increase = self._increase_by_joint_moments(mean[:, 1:], covariance[:, 1:, 1:])
@@ -288,7 +287,7 @@ class EIg(StationarityAcquisition):
         return ValueAndGradient(self.y_scale * value.detach().numpy(), self.y_scale * gradient)
 
     def _joint_value_and_gradient(self, X: Array) -> ValueAndGradient:
-        moments, pullback = self._joint_moments_and_pullback(X)
+        moments, pullback = self._joint_evaluator().moments_and_pullback(X)
         mean, covariance = (torch.tensor(part, requires_grad=True) for part in moments)
         value = self._improvement(as_joint_moments(mean, covariance))
         by_mean, by_covariance = torch.autograd.grad(value.sum(), (mean, covariance))

@@ -17,6 +17,7 @@ from scipy.linalg import blas, lapack
 
 from eign.models.derivative_kernels import Array, covariance_blocks_vjp, prior_variances
 from eign.models.joint_moments import SMALLEST_VARIANCE, ConditionedRows, cross_covariance
+from eign.models.threads import map_threads
 
 JointPullback = Callable[[Array, Array], Array]
 """Derivatives by mean, `m x (d+1)`, and symmetric ones by covariance, `m x (d+1) x (d+1)`, to those by x, `m x d`."""
@@ -50,7 +51,8 @@ class JointEvaluator:
     def moments(self, x: Array) -> JointNormals:
         """At m points, `m x d`."""
         step = max(1, _BLOCK // max(1, len(self.prior) * len(self.whitener)))
-        parts = [self._evaluate(x[first : first + step])[0] for first in range(0, len(x), step)]
+        blocks = [x[first : first + step] for first in range(0, len(x), step)]
+        parts = map_threads(lambda block: self._evaluate(block)[0], blocks, size=len(self.whitener))
         return JointNormals(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def moments_and_pullback(self, x: Array) -> tuple[JointNormals, JointPullback]:

@@ -66,7 +66,10 @@ def expected_improvement(mean: Array, variance: Array, best: float) -> ByMoments
         \qquad z = (f^+ - \mu)/\sigma
     """
     sigma = np.sqrt(variance)
-    tail = normal_tail((best - mean) / sigma)
+    return _improvement(sigma, normal_tail((best - mean) / sigma))
+
+
+def _improvement(sigma: Array, tail: NormalTail) -> ByMoments:
     probability = np.exp(tail.log_probability)
     return ByMoments(sigma * probability * tail.excess, probability, 0.5 * probability * tail.mills / sigma)
 
@@ -102,7 +105,35 @@ def orthant_gradient_increase(grad_mean: Array, grad_variance: Array, best_grad:
     """
     sigma = np.sqrt(grad_variance)
     z = (best_grad - grad_mean) / sigma
-    log_probability, e, v, w = normal_tail(z)
+    return _orthant_increase(sigma, z, normal_tail(z), best_grad)
+
+
+def ei_gn(mean: Array, variance: Array, best: Array, weights: tuple[float, float]) -> ByMoments:
+    r"""Weighted difference of EI_f and EI_s-bar of f and its partial derivatives, f first, `m x (d+1) -> m`.
+
+    .. math:: \beta\,EI_f - \gamma\,\overline{EI}_s
+
+    The tails of all components are found together. The derivatives are `m x (d+1)`; `best` is `d+1`.
+    """
+    sigma = np.sqrt(variance)
+    z = (best - mean) / sigma
+    tail = normal_tail(z)
+    improvement = _improvement(sigma[:, 0], NormalTail(*(part[:, 0] for part in tail)))
+    rest = NormalTail(*(part[:, 1:] for part in tail))
+    increase = _orthant_increase(sigma[:, 1:], z[:, 1:], rest, best[1:])
+    by_mean, by_variance = np.empty_like(mean), np.empty_like(mean)
+    for whole, first, others in (
+        (by_mean, improvement.by_mean, increase.by_mean),
+        (by_variance, improvement.by_variance, increase.by_variance),
+    ):
+        np.multiply(weights[0], first, out=whole[:, 0])
+        np.multiply(-weights[1], others, out=whole[:, 1:])
+    return ByMoments(weights[0] * improvement.value - weights[1] * increase.value, by_mean, by_variance)
+
+
+def _orthant_increase(sigma: Array, z: Array, tail: NormalTail, best_grad: Array) -> ByMoments:
+    log_probability, e, v, w = tail
+    grad_variance = sigma * sigma
     probability = np.exp(log_probability.sum(axis=-1))
     step, square = sigma * e, e * e
     second = grad_variance * (square + v)

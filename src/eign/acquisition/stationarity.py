@@ -184,13 +184,19 @@ class TwoTermAcquisition(StationarityAcquisition):
         if (found := self._moments_and_pullback(X)) is None:
             return self._joint_value_and_gradient(X)
         (mean, variance), pullback = found
+        value, by_mean, by_variance = self._by_moments(mean, variance)
+        return ValueAndGradient(self.y_scale * value, self.y_scale * pullback(by_mean, by_variance))
+
+    def _by_moments(self, mean: Array, variance: Array) -> ByMoments:
+        """Both terms with their weights, of f and its partial derivatives `m x (d+1)`, and the derivatives."""
         first, second = self.weights
         improvement = closed_forms.expected_improvement(mean[:, 0], variance[:, 0], self._best)
         increase = self._increase_by_moments(mean[:, 1:], variance[:, 1:])
-        by_mean = np.concatenate([first * improvement.by_mean[:, None], -second * increase.by_mean], axis=1)
-        by_variance = np.concatenate([first * improvement.by_variance[:, None], -second * increase.by_variance], axis=1)
-        value = self.combine(Terms(improvement.value, increase.value))
-        return ValueAndGradient(value, self.y_scale * pullback(by_mean, by_variance))
+        return ByMoments(
+            first * improvement.value - second * increase.value,
+            np.concatenate([first * improvement.by_mean[:, None], -second * increase.by_mean], axis=1),
+            np.concatenate([first * improvement.by_variance[:, None], -second * increase.by_variance], axis=1),
+        )
 
     def _joint_value_and_gradient(self, X: Array) -> ValueAndGradient:
         (mean, covariance), pullback = self._joint_evaluator().moments_and_pullback(X)
@@ -220,6 +226,10 @@ class EIGN(TwoTermAcquisition):
 
     def _increase_by_moments(self, mean: Array, variance: Array) -> ByMoments:
         return closed_forms.orthant_gradient_increase(mean, variance, self._best_grad.numpy())
+
+    def _by_moments(self, mean: Array, variance: Array) -> ByMoments:
+        best = np.append(self._best, self._best_grad.numpy())
+        return closed_forms.ei_gn(mean, variance, best, self.weights)
 
     def _increase_by_joint_moments(self, mean: Array, covariance: Array) -> ByMoments:
         return closed_forms.orthant_gradient_increase_full(mean, covariance, self._best_grad.numpy())

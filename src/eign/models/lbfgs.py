@@ -162,7 +162,8 @@ def minimize(
     # A problem that backtracks does not keep the others waiting: they are evaluated together with it.
     while True:
         going = _turn(state, turning, stopping, promise, low=low, high=high, longest_step=longest_step)
-        going = np.sort(np.concatenate([backtracking, going]))
+        if backtracking.size:
+            going = np.sort(np.concatenate([backtracking, going]))
         going = going[state.evaluations[going] < limit[going]]
         if not going.size:
             break
@@ -204,7 +205,8 @@ def _try(objective: Objective, state: _State, index: Index, *, low: Array, high:
     The others have come to their end: no step is left that would change them.
     """
     x, value = state.x[index], state.value[index]
-    trial = np.clip(x + state.step[index, None] * state.direction[index], low[index], high[index])
+    trial = np.maximum(x + state.step[index, None] * state.direction[index], low[index])
+    np.minimum(trial, high[index], out=trial)
     new = objective(trial, index)
     state.evaluations[index] += 1
     promised = _dot(state.gradient[index], trial - x)

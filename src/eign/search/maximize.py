@@ -27,10 +27,10 @@ _LOCAL_SHARE: Final = 8
 
 
 # Progress is measured in spreads of the acquisition: over the candidates, then from their median to the best so far.
-_ROUGH: Final = lbfgs.Stopping(decrease=1e-2, gradient=1e-6, iterations=15, evaluations=30)
+_ROUGH: Final = lbfgs.Stopping(decrease=3e-2, gradient=1e-6, iterations=8, evaluations=16)
 _FINE: Final = lbfgs.Stopping(decrease=1e-6, gradient=1e-8, iterations=40, evaluations=60)
 _LEADERS: Final = 3
-_MEMORY: Final = 6
+_MEMORY: Final = 5
 _LONGEST_STEP: Final = 0.1
 
 

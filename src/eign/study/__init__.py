@@ -1,0 +1,6 @@
+"""The user's side: ask and tell, one-call search, the log of a study. The only room that flips signs."""
+
+from eign.study.minimize import Status, maximize, minimize
+from eign.study.optimizer import Best, Optimizer
+
+__all__ = ["Best", "Optimizer", "Status", "maximize", "minimize"]

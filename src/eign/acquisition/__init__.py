@@ -1,0 +1,26 @@
+"""Acquisition functions on surrogates of functions that also give a gradient, as BoTorch classes.
+
+All are maximised, answer in the units of y, and run on `IndependentGradientGP` and `JointGradientGP`; on the latter EI,
+LogEI and EIGN are what the literature calls dEI, dLogEI and dEI-GN. They work with `botorch.optim.optimize_acqf`;
+`eign.search.maximize` is faster.
+"""
+
+from eign.acquisition import input_constructors as input_constructors  # registers them with BoTorch
+from eign.acquisition.incumbent import Incumbent, incumbent, stationary_incumbent
+from eign.acquisition.stationarity import EIGN, EIg, EIgBound
+from eign.acquisition.surrogate_acquisition import SurrogateAcquisition, ValueAndGradient
+from eign.acquisition.value import EI, UCB, LogEI
+
+__all__ = [
+    "EI",
+    "EIGN",
+    "UCB",
+    "EIg",
+    "EIgBound",
+    "Incumbent",
+    "LogEI",
+    "SurrogateAcquisition",
+    "ValueAndGradient",
+    "incumbent",
+    "stationary_incumbent",
+]

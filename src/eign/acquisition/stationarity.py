@@ -1,0 +1,246 @@
+r"""Acquisitions that also look at the gradient: EI-GN, the lower bound of EI_g it comes from, and EI_g itself.
+
+In common standardised units, values and gradients over std(y), they improve on :math:`g = f - \alpha\|\nabla f\|^2`,
+and the result is multiplied by std(y): alpha has no units, and alpha = 0 gives EI in the units of y. On
+`JointGradientGP` they use the full covariance of f and its gradient; EI-GN is then the paper's dEI-GN.
+"""
+
+import copy
+from abc import abstractmethod
+from typing import Final, NamedTuple, Self, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from eign import formulas
+from eign.acquisition import closed_forms
+from eign.acquisition.closed_forms import ByMoments
+from eign.acquisition.moments import IndependentMoments, JointMoments, SurrogateModel, gradient_moments
+from eign.acquisition.surrogate_acquisition import Array, SurrogateAcquisition, ValueAndGradient
+from eign.models.processes import Moments
+from eign.models.pullback import Pullback
+
+SAMPLES: Final = 256
+"""Base samples of the Monte Carlo bound."""
+
+
+class Terms(NamedTuple):
+    """EI_f and how much the squared gradient norm grows, at m points, in standardised units, `m` each."""
+
+    improvement: Array
+    increase: Array
+
+
+class StationarityAcquisition(SurrogateAcquisition):
+    """A function of the moments of f and its gradient, and of an incumbent's."""
+
+    model: SurrogateModel
+
+    def __init__(self, model: SurrogateModel, best_f: float | Tensor, best_grad: Tensor, *, alpha: float = 0.6) -> None:
+        """Take the incumbent.
+
+        Args:
+            model: A fitted model of f and its gradient.
+            best_f: The incumbent's value, in the units of y.
+            best_grad: Its gradient with respect to the unit cube, `d`. Nothing may be missing: `incumbent` fills in.
+            alpha: Weight of the stationarity term; 0 is EI.
+        """
+        super().__init__(model)
+        if not hasattr(model, "gradient_posterior"):
+            raise TypeError(
+                f"{type(model).__name__} has no posterior of the gradient; "
+                "use eign.models.IndependentGradientGP or JointGradientGP"
+            )
+        gradient = torch.as_tensor(best_grad, dtype=torch.float64).detach().reshape(-1)
+        if not torch.isfinite(gradient).all():
+            raise ValueError(
+                f"best_grad={gradient.tolist()} must be finite; eign.acquisition.incumbent(model) "
+                "puts the posterior mean where the gradient is missing"
+            )
+        if not alpha >= 0:
+            raise ValueError(f"alpha={alpha!r}, expected a number that is not negative")
+        self.alpha = float(alpha)
+        self._best = (float(best_f) - self.y_shift) / self.y_scale
+        self.register_buffer("_best_grad", gradient / self.y_scale)
+        self._best_grad: Tensor
+
+    def _independent_moments(self, X: Array) -> Moments | None:
+        """Of all processes of an independent model in common units, f first; else None."""
+        stack = self._processes(None)
+        return None if stack is None else self._in_common_units(stack.moments(X))
+
+    def _in_common_units(self, moments: Moments) -> Moments:
+        shift, scale = self._common_units()
+        return Moments(shift + scale * moments.mean, scale**2 * moments.variance)
+
+    def _common_units(self) -> tuple[Array, Array]:
+        units = self.model.standardization
+        return np.append(0.0, units.common_grad_shift), np.append(1.0, units.common_grad_scale)
+
+    def _moments_and_pullback(self, X: Array) -> tuple[Moments, Pullback] | None:
+        """The same with what carries derivatives back."""
+        if (stack := self._processes(None)) is None:
+            return None
+        moments, pull = stack.moments_and_pullback(X)
+        _, scale = self._common_units()
+        return self._in_common_units(moments), lambda mean, variance: pull(scale * mean, scale**2 * variance)
+
+
+class TwoTermAcquisition(StationarityAcquisition):
+    """EI_f minus alpha times an increase of the squared gradient norm; the search may weigh the terms anew."""
+
+    def __init__(self, model: SurrogateModel, best_f: float | Tensor, best_grad: Tensor, *, alpha: float = 0.6) -> None:
+        """See `StationarityAcquisition`."""
+        super().__init__(model, best_f, best_grad, alpha=alpha)
+        self.weights = (1.0, self.alpha)
+
+    @abstractmethod
+    def _increase(self, moments: IndependentMoments | JointMoments) -> Tensor:
+        """How much the squared gradient norm grows, `...`, differentiable."""
+
+    def _increase_by_moments(self, mean: Array, variance: Array) -> ByMoments:
+        """The same for independent partial derivatives `m x d`, with its derivatives; here by autograd."""
+        grad_mean = torch.tensor(mean, requires_grad=True)
+        grad_variance = torch.tensor(variance, requires_grad=True)
+        unused = torch.empty(0)
+        value = self._increase(IndependentMoments(unused, unused, grad_mean, grad_variance.sqrt()))
+        parts = torch.autograd.grad(value.sum(), (grad_mean, grad_variance))
+        return ByMoments(value.detach().numpy(), *(part.numpy() for part in parts))
+
+    @final
+    def weighted(self, improvement: float, increase: float) -> Self:
+        """The same with `improvement * EI_f - increase * the other term`, in standardised units, times std(y)."""
+        other = copy.copy(self)
+        other.weights = (improvement, increase)
+        return other
+
+    def _at(self, X: Tensor) -> Tensor:
+        moments = gradient_moments(self.model, X)
+        improvement = formulas.expected_improvement(moments.mean, moments.sigma, self._best)
+        return self.y_scale * (self.weights[0] * improvement - self.weights[1] * self._increase(moments))
+
+    @final
+    def terms(self, X: Array) -> Terms:
+        """Both terms without their weights, `m x d -> m, m`."""
+        if (moments := self._independent_moments(X)) is None:
+            with torch.no_grad():
+                joint = gradient_moments(self.model, torch.from_numpy(X))
+                improvement = formulas.expected_improvement(joint.mean, joint.sigma, self._best)
+                return Terms(improvement.numpy(), self._increase(joint).numpy())
+        mean, variance = moments
+        improvement_term = closed_forms.expected_improvement(mean[:, 0], variance[:, 0], self._best)
+        return Terms(improvement_term.value, self._increase_by_moments(mean[:, 1:], variance[:, 1:]).value)
+
+    @final
+    def combine(self, terms: Terms) -> Array:
+        """The acquisition from its terms, `m`."""
+        return np.asarray(self.y_scale * (self.weights[0] * terms.improvement - self.weights[1] * terms.increase))
+
+    @final
+    def evaluate(self, X: Array) -> Array:
+        """Values, `m x d -> m`."""
+        return self.combine(self.terms(X))
+
+    @final
+    def value_and_gradient(self, X: Array) -> ValueAndGradient:
+        """Values and derivatives by the point, `m x d -> m, m x d`."""
+        if (found := self._moments_and_pullback(X)) is None:
+            return super().value_and_gradient(X)
+        (mean, variance), pullback = found
+        first, second = self.weights
+        improvement = closed_forms.expected_improvement(mean[:, 0], variance[:, 0], self._best)
+        increase = self._increase_by_moments(mean[:, 1:], variance[:, 1:])
+        by_mean = np.concatenate([first * improvement.by_mean[:, None], -second * increase.by_mean], axis=1)
+        by_variance = np.concatenate([first * improvement.by_variance[:, None], -second * increase.by_variance], axis=1)
+        value = self.combine(Terms(improvement.value, increase.value))
+        return ValueAndGradient(value, self.y_scale * pullback(by_mean, by_variance))
+
+
+@final
+class EIGN(TwoTermAcquisition):
+    r"""EI-GN, the paper's acquisition (`eq: EI-GN final`).
+
+    .. math:: EI_f(x) - \alpha\,\overline{EI}_s(x)
+
+    The incumbent is the best value. This is the plain sum; the paper's rescaling of the terms over a pool of candidates
+    is done by `eign.search.maximize`.
+    """
+
+    def _increase(self, moments: IndependentMoments | JointMoments) -> Tensor:
+        return moments.orthant_increase(self._best_grad)
+
+    def _increase_by_moments(self, mean: Array, variance: Array) -> ByMoments:
+        return closed_forms.orthant_gradient_increase(mean, variance, self._best_grad.numpy())
+
+
+@final
+class EIgBound(TwoTermAcquisition):
+    r"""The paper's lower bound of EI_g (`eq: EI-GN lower bound`), EI_s by Monte Carlo with fixed base samples.
+
+    .. math:: EI_f(x) - \alpha\, EI_s(x)
+
+    The incumbent is the best value.
+    """
+
+    def __init__(
+        self,
+        model: SurrogateModel,
+        best_f: float | Tensor,
+        best_grad: Tensor,
+        *,
+        alpha: float = 0.6,
+        samples: int = SAMPLES,
+        seed: int = 0,
+    ) -> None:
+        """See `StationarityAcquisition`; `samples` scrambled-Sobol base samples are drawn from `seed`."""
+        super().__init__(model, best_f, best_grad, alpha=alpha)
+        base = formulas.normal_base_samples(samples, len(self._best_grad), seed=seed)
+        self.register_buffer("_base_samples", base)
+        self._base_samples: Tensor
+
+    def _increase(self, moments: IndependentMoments | JointMoments) -> Tensor:
+        return moments.sampled_increase(self._best_grad, self._base_samples)
+
+
+@final
+class EIg(StationarityAcquisition):
+    r"""EI_g exactly, which the paper calls intractable.
+
+    .. math:: E\bigl[\max(g(x) - g(x^+), 0)\bigr], \qquad g = f - \alpha\|\nabla f\|^2
+
+    The incumbent is the best g, not the best value: `stationary_incumbent` finds it.
+    """
+
+    def _at(self, X: Tensor) -> Tensor:
+        return self.y_scale * self._improvement(gradient_moments(self.model, X))
+
+    def evaluate(self, X: Array) -> Array:
+        """Values, `m x d -> m`."""
+        moments = self._independent_moments(X)
+        with torch.no_grad():
+            if moments is None:
+                return np.asarray(self._at(torch.from_numpy(X)).numpy())
+            mean, variance = (torch.from_numpy(part) for part in moments)
+            return np.asarray(self.y_scale * self._improvement(_as_tensors(mean, variance)).numpy())
+
+    def value_and_gradient(self, X: Array) -> ValueAndGradient:
+        """Values and derivatives by the point, `m x d -> m, m x d`."""
+        if (found := self._moments_and_pullback(X)) is None:
+            return super().value_and_gradient(X)
+        moments, pullback = found
+        mean, variance = (torch.tensor(part, requires_grad=True) for part in moments)
+        value = self._improvement(_as_tensors(mean, variance))
+        by_mean, by_variance = torch.autograd.grad(value.sum(), (mean, variance))
+        gradient = pullback(by_mean.numpy(), by_variance.numpy())
+        return ValueAndGradient(self.y_scale * value.detach().numpy(), self.y_scale * gradient)
+
+    def _improvement(self, moments: IndependentMoments | JointMoments) -> Tensor:
+        best = torch.tensor(self._best, dtype=torch.float64)
+        best_g = formulas.auxiliary_objective(best, self._best_grad, self.alpha)
+        return moments.auxiliary_improvement(best_g, self.alpha)
+
+
+def _as_tensors(mean: Tensor, variance: Tensor) -> IndependentMoments:
+    """Of d + 1 processes, f first, `m x (d + 1)`."""
+    return IndependentMoments(mean[:, 0], variance[:, 0].sqrt(), mean[:, 1:], variance[:, 1:].sqrt())

@@ -1,0 +1,70 @@
+"""What all acquisitions have in common: BoTorch's face for researchers, and a path without a graph for our search."""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple, final
+
+import numpy as np
+import torch
+from botorch.acquisition.analytic import AnalyticAcquisitionFunction
+from botorch.models.model import Model
+from botorch.utils.transforms import t_batch_mode_transform
+from numpy.typing import NDArray
+from torch import Tensor
+
+from eign.acquisition.moments import shift_and_scale
+from eign.models import IndependentGradientGP
+from eign.models.pullback import ProcessStack
+
+Array = NDArray[np.float64]
+
+
+class ValueAndGradient(NamedTuple):
+    """An acquisition at m points, `m`, and its derivative by the point, `m x d`."""
+
+    value: Array
+    gradient: Array
+
+
+class SurrogateAcquisition(AnalyticAcquisitionFunction, ABC):
+    """An acquisition on a surrogate, to be maximised, in the units of y.
+
+    `forward` is BoTorch's: `batch x 1 x d -> batch`, differentiable. `evaluate` and `value_and_gradient` give the same
+    numbers at `m x d` points as arrays; the gradient is in closed form where there is one.
+    """
+
+    def __init__(self, model: Model) -> None:
+        """On a fitted model with the one output f."""
+        super().__init__(model=model)
+        self.y_shift, self.y_scale = shift_and_scale(model)
+        self._stacks: dict[int | None, tuple[object, ProcessStack]] = {}
+
+    @final
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]  # it is annotated for the abstract class alone
+    def forward(self, X: Tensor) -> Tensor:
+        """`batch x 1 x d -> batch`, differentiable."""
+        return self._at(X.squeeze(-2))
+
+    @abstractmethod
+    def _at(self, X: Tensor) -> Tensor:
+        """`... x d -> ...`, differentiable."""
+
+    @abstractmethod
+    def evaluate(self, X: Array) -> Array:
+        """Values, `m x d -> m`."""
+
+    def value_and_gradient(self, X: Array) -> ValueAndGradient:
+        """Values and derivatives by the point, `m x d -> m, m x d`; here by autograd."""
+        points = torch.from_numpy(np.ascontiguousarray(X)).requires_grad_()
+        value = self._at(points)
+        (gradient,) = torch.autograd.grad(value.sum(), points)
+        return ValueAndGradient(value.detach().numpy(), gradient.numpy())
+
+    def _processes(self, count: int | None) -> ProcessStack | None:
+        """The first `count` processes of an independent model (None: all), ready for evaluation; else None."""
+        if not isinstance(self.model, IndependentGradientGP):
+            return None
+        conditioned = self.model._conditioned()
+        # A fit changes the model in place, and then the processes are another object.
+        if count not in self._stacks or self._stacks[count][0] is not conditioned:
+            self._stacks[count] = (conditioned, ProcessStack.of(conditioned, slice(count)))
+        return self._stacks[count][1]

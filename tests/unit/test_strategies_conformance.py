@@ -16,7 +16,7 @@ BOUNDS = [(-1.0, 2.0), (0.0, 5.0)]
 # Little effort in the search: these tests are about what a method does, not how well.
 SMALL_SEARCH = {"restarts": 2, "raw_samples": 32}
 
-METHODS = ["cma-es","l-bfgs","sobol","random"]
+METHODS = sorted(methods())
 
 
 def options(method: str) -> dict[str, int]:
@@ -80,7 +80,8 @@ def test_n_points_at_once_are_n_times_one_and_distinct(method):
         run(opt, DESIGN + 1)
     batch = together.ask(3)
     assert batch.shape == (3, DIM)
-    np.testing.assert_array_equal(batch, [one_by_one.ask() for _ in range(3)])
+    # Not bitwise: a pending point that went to user units and back differs in its last bits.
+    np.testing.assert_allclose(batch, [one_by_one.ask() for _ in range(3)], atol=1e-6)
     assert _closest_pair(together.box.to_unit(np.vstack([batch, together.history.x]))) > 1e-9
 
 
@@ -131,7 +132,12 @@ def test_nothing_but_failures_is_not_fatal(method):
 
 @pytest.mark.parametrize(
     "drop",
-    [lambda g, _: None, lambda g, n: g if n % 2 else None, lambda g, _: [g[0], None], lambda g, n: [None, g[1]][:: 1 - 2 * (n % 2)]],
+    [
+        lambda g, _: None,
+        lambda g, n: g if n % 2 else None,
+        lambda g, _: [g[0], None],
+        lambda g, n: [None, g[1]][:: 1 - 2 * (n % 2)],
+    ],
     ids=["none at all", "every other", "one coordinate never", "in part"],
 )
 def test_missing_gradients(method, drop):

@@ -34,7 +34,7 @@ _METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "d-ei": Method("ei on one GP of f and its gradient", _BAYESIAN, ("d-ei",)),
         "d-log-ei": Method("log-ei on one GP of f and its gradient", _BAYESIAN, ("d-log-ei",)),
         "d-ei-gn": Method("ei-gn on one GP of f and its gradient", _BAYESIAN, ("d-ei-gn",)),
-        "thompson": Method("maximum of one posterior sample", "eign.strategies.thompson:Thompson"),
+        "thompson": Method("maximum of one posterior sample", _BAYESIAN, ("thompson",)),
         "cma-es": Method("covariance matrix adaptation evolution strategy", "eign.strategies.evolution:CMAES"),
         "sobol": Method("scrambled Sobol points", "eign.strategies.sampling:Sobol"),
         "random": Method("uniform random points", "eign.strategies.sampling:UniformRandom"),

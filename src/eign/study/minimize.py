@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Literal, final
+from typing import Any, final
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -14,8 +14,6 @@ from eign.space import Array, Box
 from eign.study.objective import Jacobian, Objective
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress
-
-OnError = Literal["raise", "fail"]
 
 
 class Status(IntEnum):
@@ -39,10 +37,10 @@ def minimize(
     x0: Any = None,
     args: tuple[Any, ...] = (),
     callback: Callable[[OptimizeResult], object] | None = None,
-    workers: int | None = None,
-    storage: None = None,
+    workers: Any = None,
+    storage: Any = None,
     tol: float | None = None,
-    on_error: OnError = "raise",
+    on_error: str = "raise",
     progress: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResult:
@@ -90,10 +88,10 @@ def maximize(
     x0: Any = None,
     args: tuple[Any, ...] = (),
     callback: Callable[[OptimizeResult], object] | None = None,
-    workers: int | None = None,
-    storage: None = None,
+    workers: Any = None,
+    storage: Any = None,
     tol: float | None = None,
-    on_error: OnError = "raise",
+    on_error: str = "raise",
     progress: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResult:
@@ -112,10 +110,10 @@ def _run(
     x0: Any,
     args: tuple[Any, ...],
     callback: Callable[[OptimizeResult], object] | None,
-    workers: int | None,
-    storage: None,
+    workers: Any,
+    storage: Any,
     tol: float | None,
-    on_error: OnError,
+    on_error: str,
     progress: bool,
     options: Mapping[str, Any] | None,
     maximizing: bool,
@@ -125,13 +123,13 @@ def _run(
         raise ValueError(f"workers={workers!r}: parallel evaluation is not available yet; leave it None")
     if on_error not in ("raise", "fail"):
         raise ValueError(f"on_error={on_error!r}, expected 'raise' or 'fail'")
-    if tol is not None and not (isinstance(tol, int | float) and 0.0 < tol < np.inf):
+    if tol is not None and not 0.0 < tol < np.inf:
         raise ValueError(f"tol={tol!r}, expected a positive number or None")
     optimizer = Optimizer(bounds, method=method, seed=seed, maximize=maximizing, storage=storage, options=options)
     box = optimizer.box
     run = Run(
         optimizer,
-        Objective(fun, jac, args if isinstance(args, tuple) else (args,), box, isinstance(bounds, Mapping)),
+        Objective(fun, jac, args, box, isinstance(bounds, Mapping)),
         budget=_checked_budget(budget, box.dim),
         first=_first_points(x0, box),
         tol=tol,
@@ -152,7 +150,7 @@ class Run:
     budget: int
     first: list[Array]
     tol: float | None
-    on_error: OnError
+    on_error: str
     callback: Callable[[OptimizeResult], object] | None
     proposals: int = field(default=0, init=False)
     gradients: int = field(default=0, init=False)

@@ -53,7 +53,7 @@ class Optimizer:
         method: str = "auto",
         seed: int | None = None,
         maximize: bool = False,
-        storage: None = None,
+        storage: Any = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         """Start a study.

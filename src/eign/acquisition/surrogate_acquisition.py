@@ -1,7 +1,7 @@
 """What all acquisitions have in common: BoTorch's face for researchers, and a path without a graph for our search."""
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -38,7 +38,6 @@ class SurrogateAcquisition(AnalyticAcquisitionFunction, ABC):
         self.y_shift, self.y_scale = shift_and_scale(model)
         self._stacks: dict[int | None, tuple[object, ProcessStack]] = {}
 
-    @final
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]  # it is annotated for the abstract class alone
     def forward(self, X: Tensor) -> Tensor:
         """`batch x 1 x d -> batch`, differentiable."""

@@ -1,0 +1,50 @@
+"""Where a search begins: candidates over the whole cube, candidates around incumbents, and starts drawn from both."""
+
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# Around an incumbent about this many coordinates change, each by a normal step of a size from this range.
+_CHANGED_COORDINATES: Final = 5.0
+_STEP_SIZES: Final = (1e-3, 0.2)
+
+
+def global_candidates(count: int, dim: int, *, seed: int) -> Array:
+    """Scrambled Sobol points of the unit cube, `count x dim`."""
+    engine = torch.quasirandom.SobolEngine(dim, scramble=True, seed=seed)
+    return np.asarray(engine.draw(count, dtype=torch.float64).numpy())
+
+
+def local_candidates(incumbents: Array, count: int, rng: np.random.Generator) -> Array:
+    """Sparse perturbations of the incumbents `k x d` in turn, reflected into the cube, `count x d`.
+
+    In many dimensions a step that changes every coordinate is almost surely for the worse.
+    """
+    around = incumbents[np.arange(count) % len(incumbents)]
+    dim = around.shape[1]
+    changed = rng.random(around.shape) < _CHANGED_COORDINATES / dim
+    changed[np.arange(count), rng.integers(dim, size=count)] = True
+    low, high = np.log(_STEP_SIZES)
+    size = np.exp(rng.uniform(low, high, size=(count, 1)))
+    moved = around + np.where(changed, size * rng.standard_normal(around.shape), 0.0)
+    return np.clip(1.0 - np.abs(1.0 - np.abs(moved)), 0.0, 1.0)
+
+
+def boltzmann_starts(values: Array, count: int, rng: np.random.Generator, *, inverse_temperature: float = 1.0) -> Index:
+    r"""Positions of candidates drawn without replacement with probability proportional to exp(eta z), best first.
+
+    Here z are the values in their own standard deviations from their mean. The candidate with the best value is always
+    among them. Adding Gumbel noise to eta z and taking the largest is the same as drawing one after the other.
+    """
+    spread = values.std()
+    z = (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+    keys = inverse_temperature * z + rng.gumbel(size=values.shape)
+    best = int(values.argmax())
+    keys[best] = np.inf
+    drawn = np.argpartition(-keys, min(count, len(keys)) - 1)[:count]
+    return drawn[np.argsort(-values[drawn], kind="stable")]

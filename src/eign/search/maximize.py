@@ -1,0 +1,201 @@
+"""The point of the unit cube where an acquisition is largest, as far as a multi-start search finds it."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from eign.acquisition import SurrogateAcquisition
+from eign.acquisition.moments import value_moments
+from eign.acquisition.stationarity import TwoTermAcquisition
+from eign.models import lbfgs
+from eign.models.threads import single_threaded_blas
+from eign.search.candidates import boltzmann_starts, global_candidates, local_candidates
+from eign.search.rescaling import is_flat, rescaled
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+CLOSEST: Final = 1e-9
+"""A suggestion is farther than this, in some coordinate, from every point evaluated before."""
+
+_LOCAL_SHARE: Final = 8
+"""One candidate around the incumbents for so many over the whole cube."""
+
+
+class Suggestion(NamedTuple):
+    """Where to evaluate next.
+
+    Attributes:
+        x: A point of the unit cube, `d`.
+        value: The acquisition there, as it was given: without rescaling.
+        is_fallback: Whether the acquisition was flat, or left no new point, and the suggestion explores instead.
+    """
+
+    x: Tensor
+    value: float
+    is_fallback: bool
+
+
+class Effort(NamedTuple):
+    """Restarts of the local search, and raw candidates they are drawn from."""
+
+    restarts: int
+    raw_samples: int
+
+
+def default_effort(dim: int) -> Effort:
+    """The paper's table, which has 4, 6, 7 and from 8 dimensions on.
+
+    >>> default_effort(6)
+    Effort(restarts=10, raw_samples=512)
+    """
+    if dim <= 4:
+        return Effort(8, 256)
+    return Effort(10, 512) if dim <= 7 else Effort(20, 1024)
+
+
+def maximize(
+    acquisition: SurrogateAcquisition,
+    *,
+    seed: int,
+    restarts: int | None = None,
+    raw_samples: int | None = None,
+    incumbents: Tensor | None = None,
+    avoid: Tensor | None = None,
+    is_noisy: bool = False,
+    rescale: bool = True,
+) -> Suggestion:
+    """Maximise an acquisition over the unit cube; the same seed gives the same suggestion.
+
+    Candidates over the whole cube and around the incumbents, starts drawn from them by their values, and a projected
+    L-BFGS from each start, all in one batch.
+
+    Args:
+        acquisition: What to maximise.
+        seed: Where all randomness comes from.
+        restarts: Local searches; None takes the paper's number for the dimension.
+        raw_samples: Candidates over the whole cube; None takes the paper's number.
+        incumbents: Points to look around, `k x d`; None takes the best observed one.
+        avoid: Points not to suggest again, `m x d`, beside those the model has observed.
+        is_noisy: Whether a second evaluation of a point is worth having, so that nothing is avoided.
+        rescale: Whether the two terms of EI-GN and of the bound of EI_g are rescaled over the candidates.
+    """
+    seen, best = _evaluated(acquisition, avoid, incumbents)
+    dim = seen.shape[1]
+    default = default_effort(dim)
+    count = default.raw_samples if raw_samples is None else raw_samples
+    tries = default.restarts if restarts is None else restarts
+    if count < 1 or not 1 <= tries <= count:
+        raise ValueError(f"restarts={tries} and raw_samples={count}, expected 1 <= restarts <= raw_samples")
+    rng = np.random.default_rng(seed)
+    raw = global_candidates(count, dim, seed=seed)
+    if len(best):
+        raw = np.concatenate([raw, local_candidates(best, max(1, count // _LOCAL_SHARE), rng)])
+    forbidden = np.empty((0, dim)) if is_noisy else seen
+    with single_threaded_blas():
+        target, values = _pool(acquisition, raw, count=count, rescale=rescale)
+        values = np.where(np.isfinite(values), values, -np.inf)
+        found = None
+        if np.isfinite(values).any() and not is_flat(values[np.isfinite(values)]):
+            ends, heights = _climb(target, raw[boltzmann_starts(_finite(values), tries, rng)], _scale(values))
+            found = _best_new(np.concatenate([ends, raw]), np.concatenate([heights, values]), forbidden)
+        point = _explore(acquisition, raw, seen, forbidden, rng) if found is None else found
+        value = float(acquisition.evaluate(point[None])[0])
+    return Suggestion(torch.from_numpy(point), value, found is None)
+
+
+def _evaluated(
+    acquisition: SurrogateAcquisition, avoid: Tensor | None, incumbents: Tensor | None
+) -> tuple[Array, Array]:
+    """Points that have been evaluated, and incumbents, `... x d` each."""
+    observations = getattr(acquisition.model, "observations", None)
+    given = [np.asarray(part.detach().to(torch.float64).numpy()) for part in (avoid, incumbents) if part is not None]
+    if observations is None and not given:
+        raise ValueError("the model does not say where it has observed f: pass avoid or incumbents, n x d")
+    dim = observations.dim if observations is not None else given[0].shape[-1]
+    for part in given:
+        if part.ndim != 2 or part.shape[1] != dim:
+            raise ValueError(f"avoid and incumbents must be n x {dim}, got shape {part.shape}")
+    seen = [np.empty((0, dim))] if observations is None else [np.asarray(observations.x)]
+    if avoid is not None:
+        seen.append(given[0])
+    if incumbents is not None:
+        return np.concatenate(seen), given[-1]
+    if observations is None or not observations.has_y.any():
+        return np.concatenate(seen), np.empty((0, dim))
+    y = np.where(observations.has_y, observations.y, -np.inf)
+    return np.concatenate(seen), np.asarray(observations.x[y.argmax()][None])
+
+
+def _pool(
+    acquisition: SurrogateAcquisition, raw: Array, *, count: int, rescale: bool
+) -> tuple[SurrogateAcquisition, Array]:
+    """What is maximised, and its values at the candidates; the first `count` of them decide about rescaling."""
+    if not (rescale and isinstance(acquisition, TwoTermAcquisition)):
+        return acquisition, acquisition.evaluate(raw)
+    terms = acquisition.terms(raw)
+    target = rescaled(acquisition, type(terms)(*(term[:count] for term in terms)))
+    return target, target.combine(terms)
+
+
+def _climb(target: SurrogateAcquisition, starts: Array, scale: float) -> tuple[Array, Array]:
+    """Local maxima from the starts, `r x d`, and their heights."""
+
+    def objective(x: Array, _: NDArray[np.intp]) -> lbfgs.Evaluation:
+        value, gradient = target.value_and_gradient(x)
+        return lbfgs.Evaluation(value / -scale, gradient / -scale)
+
+    stopping = lbfgs.Stopping(decrease=1e-7, gradient=1e-7, iterations=60, evaluations=80)
+    end = lbfgs.minimize(
+        objective, starts, lower=np.array(0.0), upper=np.array(1.0), stopping=stopping, memory=6, longest_step=0.25
+    )
+    return end.x, end.value * -scale
+
+
+def _scale(values: Array) -> float:
+    """How much the candidates differ: the unit in which progress is measured."""
+    finite = values[np.isfinite(values)]
+    return float(finite.max() - np.median(finite)) or float(finite.max() - finite.min())
+
+
+def _finite(values: Array) -> Array:
+    """With the smallest finite value where there is none."""
+    return np.where(np.isfinite(values), values, values[np.isfinite(values)].min())
+
+
+def _best_new(points: Array, values: Array, forbidden: Array) -> Array | None:
+    """The point with the largest finite value among those that are not forbidden."""
+    for index in np.argsort(-values, kind="stable"):
+        if not np.isfinite(values[index]):
+            return None
+        if _is_new(points[index][None], forbidden)[0]:
+            return np.asarray(points[index])
+    return None
+
+
+def _is_new(points: Array, forbidden: Array) -> Mask:
+    """Which points `m x d` are farther than `CLOSEST` from all forbidden ones, in some coordinate."""
+    if not len(forbidden):
+        return np.ones(len(points), dtype=np.bool_)
+    distance = np.abs(points[:, None] - forbidden[None]).max(axis=-1)
+    return np.asarray(distance.min(axis=1) > CLOSEST)
+
+
+def _explore(
+    acquisition: SurrogateAcquisition, raw: Array, seen: Array, forbidden: Array, rng: np.random.Generator
+) -> Array:
+    """The new candidate where f is least known; if it is known equally well everywhere, the farthest from all seen."""
+    new = raw[_is_new(raw, forbidden)]
+    if not len(new):
+        new = rng.random(raw.shape)  # in many fewer than 1e9 tries per dimension, almost surely new
+    with torch.no_grad():
+        sigma = value_moments(acquisition.model, torch.from_numpy(new)).sigma.numpy()
+    if np.isfinite(sigma).all() and not is_flat(sigma):
+        return np.asarray(new[sigma.argmax()])
+    if not len(seen):
+        return np.asarray(new[0])
+    squared = np.stack([((new - point) ** 2).sum(axis=1) for point in seen])
+    return np.asarray(new[squared.min(axis=0).argmax()])

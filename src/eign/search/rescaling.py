@@ -1,0 +1,34 @@
+"""The paper's rescaling of EI-GN: each term by its spread over the step's pool of candidates."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eign.acquisition.stationarity import Terms, TwoTermAcquisition
+
+Array = NDArray[np.float64]
+
+_ROUNDING: Final = 1e-14
+_UNDERFLOW: Final = 1e-280
+
+
+def is_flat(values: Array) -> bool:
+    """Whether the values differ by no more than rounding, or by less than can be divided by."""
+    spread = float(values.max() - values.min())
+    return not spread > max(_UNDERFLOW, _ROUNDING * float(np.abs(values).max()))
+
+
+def rescaled(acquisition: TwoTermAcquisition, terms: Terms) -> TwoTermAcquisition:
+    r"""The acquisition with alpha in units of the spread of its terms over a pool, fixed for the step.
+
+    .. math:: \alpha_\mathrm{eff} = \alpha\,\mathrm{std}(EI_f) / \mathrm{std}(\overline{EI}_s)
+
+    The paper also subtracts means, which moves no maximum. Where the increase of the gradient norm is flat, what
+    remains is EI; where EI is flat, it is the increase, to be minimised. alpha = 0 is left alone.
+    """
+    if acquisition.alpha == 0 or is_flat(terms.increase):
+        return acquisition.weighted(1.0, 0.0)
+    if is_flat(terms.improvement):
+        return acquisition.weighted(0.0, 1.0)
+    return acquisition.weighted(1.0, acquisition.alpha * float(terms.improvement.std() / terms.increase.std()))

@@ -1,0 +1,65 @@
+"""The NumPy closed forms against the torch formulas and their automatic derivatives."""
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cases import posteriors, tensor
+from eign import formulas
+from eign.acquisition import closed_forms
+from eign.acquisition.closed_forms import ByMoments
+
+standardized = st.floats(-1e3, 1e6)
+
+
+def by_autograd(formula, mean, variance) -> ByMoments:
+    mean, variance = (tensor(part).requires_grad_() for part in (mean, variance))
+    value = formula(mean, variance.sqrt())
+    by_mean, by_variance = torch.autograd.grad(value.sum(), (mean, variance))
+    return ByMoments(value.detach().numpy(), by_mean.numpy(), by_variance.numpy())
+
+
+def assert_same(found: ByMoments, expected: ByMoments, *, rtol: float) -> None:
+    for name, one, other in zip(ByMoments._fields, found, expected, strict=True):
+        size = np.abs(other).max()
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol * size + 1e-290, err_msg=name)
+
+
+@given(standardized)
+def test_normal_tail(z):
+    found = closed_forms.normal_tail(np.array([z]))
+    log_probability, excess, variance = formulas.normal_tail(tensor([z]))
+    np.testing.assert_allclose(found.log_probability, log_probability, rtol=1e-12, atol=1e-300)
+    # The definitions lose z^2 and z^4 roundings up to the switch at z = 20.
+    np.testing.assert_allclose(found.excess, excess, rtol=1e-12)
+    np.testing.assert_allclose(found.variance, variance, rtol=2e-10)
+    # Far left the mean is tiny and the sum of z and the excess has lost it; there the closed form is the better one.
+    np.testing.assert_allclose(found.mills, tensor([z]) + excess, rtol=1e-12, atol=1e-13 * max(1.0, abs(z)))
+
+
+@given(posteriors(), st.floats(-30, 5))
+def test_improvements(p, u):
+    mean, variance = np.array([p.best + u * p.sigma]), np.array([p.sigma**2])
+    for closed, formula in (
+        (closed_forms.expected_improvement, formulas.expected_improvement),
+        (closed_forms.log_expected_improvement, formulas.log_expected_improvement),
+    ):
+        expected = by_autograd(lambda m, s, f=formula: f(m, s, p.best), mean, variance)
+        # phi(u) / Phi(u) at u = 5 is 1.5e-6, which autograd's z + e has as the difference of numbers of size 5.
+        assert_same(closed(mean, variance, p.best), expected, rtol=2e-9)
+
+
+@given(posteriors(), st.floats(0, 10))
+def test_upper_confidence_bound(p, weight):
+    mean, variance = np.array([p.mean]), np.array([p.sigma**2])
+    expected = by_autograd(lambda m, s: formulas.upper_confidence_bound(m, s, weight=weight), mean, variance)
+    assert_same(closed_forms.upper_confidence_bound(mean, variance, weight), expected, rtol=1e-14)
+
+
+@given(posteriors())
+def test_orthant_gradient_increase(p):
+    mean, variance = p.grad_mean[None], np.diag(p.grad_cov)[None].copy()
+    best = tensor(p.best_grad)
+    expected = by_autograd(lambda m, s: formulas.orthant_gradient_increase(m, s, best), mean, variance)
+    assert_same(closed_forms.orthant_gradient_increase(mean, variance, p.best_grad), expected, rtol=1e-9)

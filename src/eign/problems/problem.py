@@ -1,0 +1,147 @@
+"""What a problem is: a function to maximise, with gradient, bounds and what is known of its maximum."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eign.space import Array, Box, as_floats, read_only
+
+Formula = Callable[[Array], tuple[Array, Array]]
+"""Points `n x d` to values `n` and gradients `n x d`; defined beyond the bounds too, and unchecked."""
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Problem:
+    """A function to maximise over a box, with its gradient.
+
+    >>> from eign.problems import get
+    >>> problem = get("cosine", d=2)
+    >>> problem
+    Problem('cosine-2', dim=2, optimum=0.2)
+    >>> value, gradient = problem([0.2, 0.6])
+    >>> round(value, 9), gradient.round(9).tolist()
+    (-0.6, [-0.4, -1.2])
+
+    Attributes:
+        name: what reports call it; `eign.problems.get` finds the registered ones by it.
+        bounds: the region that is searched.
+        formula: the function itself, `n x d -> n, n x d`, for every point of the space.
+        optimum: the maximum over the bounds, or None where it is not known.
+        optimizers: the known maximisers (k, d), or None.
+        optimum_region: the corners (2, d), possibly infinite, of a box over which no value exceeds `optimum`. The
+            wrappers that move the function ask it whether the maximum is still known. The bounds, unless given.
+        y_var: the variance of the noise on values; 0 = no noise.
+        grad_var: the variance of the noise on each gradient component (d,).
+        summary: one line for lists.
+    """
+
+    name: str
+    bounds: Box
+    formula: Formula
+    optimum: float | None
+    optimizers: Array | None
+    optimum_region: Array
+    y_var: float
+    grad_var: Array
+    summary: str
+
+    def __init__(
+        self,
+        name: str,
+        bounds: Box,
+        *,
+        formula: Formula,
+        optimum: float | None = None,
+        optimizers: ArrayLike | None = None,
+        optimum_region: ArrayLike | None = None,
+        y_var: float = 0.0,
+        grad_var: ArrayLike = 0.0,
+        summary: str = "",
+    ) -> None:
+        """Check the statement and keep copies; `grad_var` may be one number for all components."""
+        if optimum is None and optimizers is not None:
+            raise ValueError(f"{name}: optimizers without an optimum; give both, or no optimizers")
+        region = [bounds.lower, bounds.upper] if optimum_region is None else optimum_region
+        for attribute, value in (("name", name), ("bounds", bounds), ("formula", formula), ("summary", summary)):
+            object.__setattr__(self, attribute, value)
+        object.__setattr__(self, "optimum", None if optimum is None else float(optimum) + 0.0)
+        object.__setattr__(self, "optimizers", None if optimizers is None else self._points(optimizers, "optimizers"))
+        object.__setattr__(self, "optimum_region", self._points(region, "optimum_region"))
+        object.__setattr__(self, "y_var", float(y_var))
+        object.__setattr__(self, "grad_var", self._points(np.broadcast_to(grad_var, (1, self.dim)), "grad_var")[0])
+        if self.optimizers is not None:
+            bounds.to_unit(self.optimizers)
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates of a point."""
+        return self.bounds.dim
+
+    @property
+    def noisy(self) -> bool:
+        """Whether values or gradients carry noise."""
+        return self.y_var > 0 or bool((self.grad_var > 0).any())
+
+    def __call__(self, x: ArrayLike) -> tuple[float, Array]:
+        """Value and gradient at one point (d,) in user units.
+
+        Raises:
+            ValueError: x has another shape, or is outside the bounds by more than rounding.
+        """
+        point = as_floats(x, "x")
+        if point.shape != (self.dim,):
+            advice = f"; many points at once: evaluate(X) with X of shape (n, {self.dim})" if point.ndim == 2 else ""
+            raise ValueError(f"{self.name}: x has shape {point.shape}, expected ({self.dim},){advice}")
+        values, gradients = self.evaluate(point[np.newaxis])
+        return float(values[0]), gradients[0]
+
+    def evaluate(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Values (n,) and gradients (n, d) at the points (n, d) in user units.
+
+        Raises:
+            ValueError: X has another shape, or a point is outside the bounds by more than rounding.
+        """
+        points = self._points(X, "X")
+        self.bounds.to_unit(points)
+        return self.formula(points)
+
+    def __repr__(self) -> str:
+        return f"Problem({self.name!r}, dim={self.dim}, optimum={self.optimum!r})"
+
+    def _points(self, values: ArrayLike, what: str) -> Array:
+        points = as_floats(values, what)
+        if points.ndim != 2 or points.shape[1] != self.dim:
+            raise ValueError(f"{self.name}: {what} has shape {points.shape}, expected (n, {self.dim})")
+        return read_only(points)
+
+
+@final
+@dataclass(frozen=True)
+class Family:
+    """Problems of one name, one for each allowed dimension.
+
+    Attributes:
+        name: the problem of dimension d is called name-d.
+        build: the problem of a given dimension.
+        dims: the allowed dimensions; a `range` where there is no end to them.
+        standard: the dimensions that are listed; the first is taken where none is asked for.
+    """
+
+    name: str
+    build: Callable[[int], Problem]
+    dims: Sequence[int]
+    standard: tuple[int, ...]
+
+    @property
+    def allowed(self) -> str:
+        """The allowed dimensions in words.
+
+        >>> Family("powell", build=..., dims=range(4, 10**6, 4), standard=(8,)).allowed
+        'd = 4, 8, 12, ...'
+        """
+        first = ", ".join(str(d) for d in self.dims[:3])
+        return f"d = {first}, ..." if len(self.dims) > 3 else f"d = {first}"

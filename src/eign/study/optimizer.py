@@ -2,6 +2,7 @@
 
 import operator
 import secrets
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from eign.space import Array, Box
 from eign.strategies import State, strategy
 from eign.strategies.strategy import SAME_POINT, nearest
 from eign.study.events import Ask, Event, Tell
+from eign.study.gradient_check import GradientWarning, check_gradients, is_due
 
 
 @final
@@ -78,6 +80,7 @@ class Optimizer:
         self._history = Observations.empty(self._box.dim)
         self._data = Observations.empty(self._box.free_dim)
         self._pending = np.empty((0, self._box.dim))
+        self._warned = False
 
     def ask(self, n: int | None = None) -> Array:
         """The next point (d,), or n points (n, d), in user units.
@@ -114,7 +117,10 @@ class Optimizer:
         point = self._box.from_dict(x) if isinstance(x, Mapping) else x
         slope = self._gradient_from_dict(grad) if isinstance(grad, Mapping) else grad
         told = Observations.empty(self._box.dim).append(point, y, slope, y_var, grad_var)
+        before = len(self._data)
         self._record(Tell(told), self._strategy.update(self._state, self._inside(told)))
+        if not self._warned and any(is_due(n, self._box.free_dim) for n in range(before + 1, len(self._data) + 1)):
+            self._check_gradients()
 
     @property
     def best(self) -> Best:
@@ -182,6 +188,16 @@ class Optimizer:
                 self._drop_pending(data.x)
         self._log.append(event)
         self._state = state
+
+    def _check_gradients(self) -> None:
+        """Warn, once in a study, if gradients and values contradict each other."""
+        with pinned_threads():
+            finding = check_gradients(self._data)
+        if finding is not None:
+            self._warned = True
+            free = np.flatnonzero(self._box.free).tolist()
+            labels = [f"coordinate {i}" if self._box.names is None else repr(self._box.names[i]) for i in free]
+            warnings.warn(finding.message(labels), GradientWarning, stacklevel=3)
 
     def _best_row(self) -> int:
         candidates = np.flatnonzero(self._data.has_y)

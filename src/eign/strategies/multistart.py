@@ -97,6 +97,9 @@ def replay(start: Array, data: Observations, options: Mapping[str, float]) -> Re
             away = point - best[1]
             return best[0] + 1.0 + float(away @ away), 2.0 * away
         gradient = np.where(data.has_grad[row], data.grad[row], 0.0)
+        # A point that is the same only up to `SAME_POINT` gets the value it would have to first order: a line search
+        # near convergence would take the difference for a jump.
+        value += float(gradient @ (point - data.x[row]))
         if is_start:
             offset, scale = value, options["first_step"] / (float(np.linalg.norm(gradient)) or 1.0)
         descent = -scale * (value - offset)

@@ -16,8 +16,8 @@ explain the values much better than any permitted ones are a finding:
 | too large by a factor | 0.8 <= s <= 1.25 | s_i between 0.27 and 0.65 |
 
 Where f varies faster than the points can follow, the integrals are guesses and s comes out between 0 and 1 for correct
-gradients too. So that range is permitted, and a factor that makes gradients too large is found only where almost all
-of the variation is followed.
+gradients too. So that range is permitted, and a factor that makes gradients too large is found only between points near
+to each other, or where almost all of the variation is followed.
 """
 
 from dataclasses import dataclass
@@ -43,6 +43,9 @@ _TOO_SMALL: Final = 5.0
 _SWAP: Final = 8.0
 _TOO_LARGE: Final = 3.5
 _TOO_LARGE_PER_PAIR: Final = 0.75
+# Pairs that differ by less in every coordinate are also looked at alone: hardly anything happens between them.
+_NEAR: Final = 0.1
+_FEWEST_PAIRS: Final = 3
 # Degrees of freedom by which the processes' own variances are trusted.
 _TRUST: Final = 4.0
 # So many of the most likely swaps are examined in full.
@@ -143,9 +146,13 @@ def check_gradients(data: Observations) -> Finding | None:
     if len(complete) < max(4, 2 * data.dim) or not spread > 0.0 or not complete.grad.any():
         return None
     pairs = _integrate(complete)
-    if len(pairs.rise) < 3:
-        return None
-    findings = [*_wrong_signs_and_factors(pairs, spread), *_swaps(pairs, spread), *_too_large(pairs, spread)]
+    is_near = np.abs(pairs.step).max(axis=1) <= _NEAR
+    near = _Pairs(*(part[is_near] for part in pairs))
+    findings = []
+    for some, needed in ((pairs, max(_TOO_LARGE, _TOO_LARGE_PER_PAIR * len(pairs.rise))), (near, _TOO_LARGE)):
+        if len(some.rise) >= _FEWEST_PAIRS:
+            findings += _wrong_signs_and_factors(some, spread) + _swaps(some, spread)
+            findings += _too_large(some, spread, needed)
     return max(findings, key=lambda finding: finding.evidence, default=None)
 
 
@@ -218,11 +225,10 @@ def _likely_swaps(pairs: _Pairs) -> list[tuple[int, int]]:
     return sorted(combinations(range(step.shape[1]), 2), key=cost)[:_SWAPS_EXAMINED]
 
 
-def _too_large(pairs: _Pairs, spread: float) -> list[Finding]:
+def _too_large(pairs: _Pairs, spread: float, needed: float) -> list[Finding]:
     parts = pairs.step * pairs.slope
-    total, (count, dim) = parts.sum(axis=1, keepdims=True), parts.shape
+    total, dim = parts.sum(axis=1, keepdims=True), parts.shape[1]
     permitted = _explain(pairs, parts, spread, (0.8, 1.25))
-    needed = max(_TOO_LARGE, _TOO_LARGE_PER_PAIR * count)
     whole = _explain(pairs, total, spread, (0.0, 0.65))
     found = [Finding("factor", (), float(whole.factors[0]), whole.evidence(permitted))]
     for i in range(dim):

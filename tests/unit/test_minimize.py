@@ -54,6 +54,13 @@ def test_a_value_alone_under_jac_true(answer):
         minimize(lambda _: answer, SQUARE, method="sobol", budget=2)
 
 
+def test_a_wrong_kind_of_answer_is_no_failed_evaluation():
+    with pytest.raises(TypeError, match=r"return \(value, gradient\)"):
+        minimize(lambda _: 1.0, SQUARE, method="sobol", budget=2, on_error="fail")
+    with pytest.raises(ValueError, match="grad has shape"):
+        minimize(lambda _: (1.0, [1.0, 2.0, 3.0]), SQUARE, method="sobol", budget=2, on_error="fail")
+
+
 def test_two_values_without_jac():
     with pytest.raises(ValueError, match="one number"):
         minimize(lambda x: x, SQUARE, jac=None, method="sobol", budget=2)
@@ -175,6 +182,21 @@ def test_tol_of_a_bayesian_method_asks_for_both():
     assert "projected gradient" in result.message
     assert "expected improvement" in result.message
     np.testing.assert_allclose(result.x, 0.3, atol=1e-2)
+
+
+def test_tol_waits_for_the_model():
+    """A stationary first point, here a maximum of what is to be minimised, says nothing about the rest of the box."""
+    result = minimize(
+        lambda x: (-bowl(x)[0], -bowl(x)[1]),
+        SQUARE,
+        x0=[[0.3, 0.3], [0.31, 0.3]],
+        method="ei",
+        budget=12,
+        seed=0,
+        tol=0.1,
+    )
+    assert result.nfev > 6
+    assert result.fun < -0.5
 
 
 def test_tol_without_gradients_goes_by_expected_improvement():

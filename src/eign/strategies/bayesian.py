@@ -167,6 +167,8 @@ class Bayesian(Strategy):
     `ei`. How failed and pending points are seen by the surrogate, and what the memory holds: see `surrogate`.
     """
 
+    expects_improvement = True
+
     def __init__(self, name: str) -> None:
         """The method of this name in `RECIPES`."""
         self._recipe = RECIPES[name]

@@ -6,7 +6,7 @@ Everything here is in the unit cube and maximises.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -54,7 +54,13 @@ class State:
 
 
 class Strategy(ABC):
-    """One method. Objects carry no data: all that changes is in the `State`."""
+    """One method. Objects carry no data: all that changes is in the `State`.
+
+    Attributes:
+        expects_improvement: Whether proposals come with an expected improvement, once there is a model.
+    """
+
+    expects_improvement: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -206,15 +206,17 @@ class Run:
             yield x
 
     def _evaluate(self, x: Array) -> None:
+        value, gradient = np.nan, None
         try:
-            value, gradient = self.objective(x.copy())
+            answer = self.objective.call(x.copy())
         except StopIteration as error:  # would otherwise look like the callback's
             raise RuntimeError(f"the function raised StopIteration at x = {x.tolist()}") from error
         except Exception as error:
             if self.on_error == "raise":
                 error.add_note(f"in evaluation {len(self.optimizer.history) + 1}, at x = {x.tolist()}")
                 raise
-            value, gradient = np.nan, None
+        else:
+            value, gradient = self.objective.read(*answer)
         self.gradients += gradient is not None
         self.optimizer.tell(x, value, gradient)
 
@@ -227,7 +229,7 @@ class Run:
         known = {name: value for name, value in measured.items() if value is not None}
         if not known or any(value > self.tol for value in known.values()):
             return None
-        if slope is None and self.gradients:
+        if (slope is None and self.gradients) or (gain is None and self.optimizer.expects_improvement):
             return None
         listed = " and ".join(f"{name} {value:.1e}" for name, value in known.items())
         return f"converged: {listed} at most tol = {self.tol:g}"

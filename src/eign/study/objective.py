@@ -37,17 +37,24 @@ class Objective:
         if not (self.jac is None or isinstance(self.jac, bool) or callable(self.jac)):
             raise TypeError(f"jac={self.jac!r}, expected True, None, or a function that returns the gradient")
 
-    def __call__(self, x: Array) -> tuple[float, Any]:
-        """Value and gradient at x `d`; None or NaN where something is missing."""
+    def call(self, x: Array) -> tuple[Any, Any]:
+        """What the user's functions return at x `d`: whatever they raise is theirs."""
         point = self.box.as_dict(x) if self.named else x
         answer = self.fun(point, *self.args)
+        return answer, (self.jac(point, *self.args) if callable(self.jac) else None)
+
+    def read(self, answer: Any, gradient: Any) -> tuple[float, Any]:
+        """Value and gradient from what `call` gave; None or NaN where something is missing.
+
+        Raises:
+            TypeError: there is a value alone where value and gradient were promised.
+            ValueError: there is no single value.
+        """
         if self.jac is True:
-            value, gradient = _pair(answer)
-        else:
-            value, gradient = answer, (self.jac(point, *self.args) if callable(self.jac) else None)
+            answer, gradient = _pair(answer)
         if isinstance(gradient, Mapping) or gradient is None:
-            return _number(value), gradient
-        return _number(value), as_floats(gradient, "gradient")
+            return _number(answer), gradient
+        return _number(answer), as_floats(gradient, "gradient")
 
 
 def _pair(answer: Any) -> tuple[Any, Any]:

@@ -176,6 +176,11 @@ class Optimizer:
         spread, gain = self._spread(), self._state.expected_improvement
         return None if spread is None or gain is None else gain / spread
 
+    @property
+    def expects_improvement(self) -> bool:
+        """Whether the method says, once its initial design is told, what it expects of a point."""
+        return self._strategy.expects_improvement
+
     def _record(self, event: Event, state: State) -> None:
         """The one way in which anything changes: the event enters the log, and what follows from it is updated."""
         match event:

@@ -1,0 +1,212 @@
+"""Bayesian optimization: a surrogate and a rule that picks the next point from it, combined from a table."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, final
+
+import numpy as np
+import torch
+
+from eign.acquisition import (
+    EI,
+    EIGN,
+    UCB,
+    EIg,
+    EIgBound,
+    LogEI,
+    SurrogateAcquisition,
+    incumbent,
+    stationary_incumbent,
+)
+from eign.data import Observations
+from eign.models import IndependentGradientGP
+from eign.search import maximize
+from eign.space import Array
+from eign.strategies.design import N_INIT, design_point, is_initial
+from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
+from eign.strategies.strategy import State, Strategy
+from eign.strategies.surrogate import Kind, Surrogate, fitted_surrogate, is_noisy, with_stand_ins
+from eign.strategies.thompson import sampled_maximizer
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a rule picks the next point from.
+
+    Attributes:
+        model: The surrogate, with stand-ins for failed and pending points.
+        options: Of the method.
+        seed: For this proposal.
+        noisy: Whether values scatter, so that the incumbent is the surrogate's and a point may be repeated.
+    """
+
+    model: Surrogate
+    options: Mapping[str, Any]
+    seed: int
+    noisy: bool
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One method.
+
+    Attributes:
+        pick: The rule.
+        joint: Whether f and its gradient are one process.
+        gradient: Whether the rule looks at the posterior of the gradient; without any gradient the rule is `ei`.
+        options: Its own options.
+    """
+
+    pick: Callable[[Choice], Array]
+    joint: bool = False
+    gradient: bool = False
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+
+def _by(acquisition: Callable[[Choice], SurrogateAcquisition]) -> Callable[[Choice], Array]:
+    """The rule that maximises an acquisition."""
+
+    def pick(choice: Choice) -> Array:
+        best = incumbent(choice.model, is_noisy=choice.noisy).x
+        found = maximize(
+            acquisition(choice),
+            seed=choice.seed,
+            restarts=choice.options["restarts"],
+            raw_samples=choice.options["raw_samples"],
+            incumbents=best[None],
+            is_noisy=choice.noisy,
+            rescale=choice.options.get("rescale", True),
+        )
+        return found.x.numpy().copy()
+
+    return pick
+
+
+def _best_f(choice: Choice) -> float:
+    return incumbent(choice.model, is_noisy=choice.noisy).best_f
+
+
+def _ei(choice: Choice) -> SurrogateAcquisition:
+    return EI(choice.model, _best_f(choice))
+
+
+def _log_ei(choice: Choice) -> SurrogateAcquisition:
+    return LogEI(choice.model, _best_f(choice))
+
+
+def _ei_xi(choice: Choice) -> SurrogateAcquisition:
+    return EI(choice.model, _best_f(choice), xi=choice.options["xi"])
+
+
+def _ucb(choice: Choice) -> SurrogateAcquisition:
+    return UCB(choice.model, weight=choice.options["weight"])
+
+
+def _ei_gn(choice: Choice) -> SurrogateAcquisition:
+    _, best_f, best_grad = incumbent(choice.model, is_noisy=choice.noisy)
+    return EIGN(choice.model, best_f, best_grad, alpha=choice.options["alpha"])
+
+
+def _ei_g(choice: Choice) -> SurrogateAcquisition:
+    alpha = choice.options["alpha"]
+    _, best_f, best_grad = stationary_incumbent(choice.model, alpha, is_noisy=choice.noisy)
+    return EIg(choice.model, best_f, best_grad, alpha=alpha)
+
+
+def _ei_g_bound(choice: Choice) -> SurrogateAcquisition:
+    _, best_f, best_grad = incumbent(choice.model, is_noisy=choice.noisy)
+    alpha, samples = choice.options["alpha"], choice.options["samples"]
+    return EIgBound(choice.model, best_f, best_grad, alpha=alpha, samples=samples, seed=choice.seed)
+
+
+def _thompson(choice: Choice) -> Array:
+    assert isinstance(choice.model, IndependentGradientGP), "the table has it on separate processes"
+    return sampled_maximizer(choice.model, candidates=choice.options["candidates"], seed=choice.seed)
+
+
+_SEARCH: Final = {
+    "restarts": Option(None, whole(least=1), "local searches of the acquisition; None is the paper's table"),
+    "raw_samples": Option(None, whole(least=1), "candidates they start from; None is the paper's table"),
+}
+_ALPHA: Final = {"alpha": Option(0.6, at_least(0.0), "weight of stationarity; 0 is ei")}
+_STATIONARY: Final = {**_SEARCH, **_ALPHA}
+_RESCALED: Final = {
+    **_STATIONARY,
+    "rescale": Option(True, flag, "rescale both terms over the candidates, as the paper"),
+}
+_SAMPLES: Final = {"samples": Option(256, whole(least=1), "Monte Carlo samples")}
+_XI: Final = {"xi": Option(0.01, at_least(0.0), "margin, in standard deviations of y")}
+_WEIGHT: Final = {"weight": Option(2.0, at_least(0.0), "of the standard deviation")}
+_CANDIDATES: Final = {"candidates": Option(1024, whole(least=1), "points among which the sample's maximum is taken")}
+
+RECIPES: Final[Mapping[str, Recipe]] = {
+    "ei": Recipe(_by(_ei), options=_SEARCH),
+    "log-ei": Recipe(_by(_log_ei), options=_SEARCH),
+    "ei-xi": Recipe(_by(_ei_xi), options={**_SEARCH, **_XI}),
+    "ucb": Recipe(_by(_ucb), options={**_SEARCH, **_WEIGHT}),
+    "thompson": Recipe(_thompson, options=_CANDIDATES),
+    "ei-gn": Recipe(_by(_ei_gn), gradient=True, options=_RESCALED),
+    "ei-g": Recipe(_by(_ei_g), gradient=True, options=_STATIONARY),
+    "ei-g-bound": Recipe(_by(_ei_g_bound), gradient=True, options={**_RESCALED, **_SAMPLES}),
+    "d-ei": Recipe(_by(_ei), joint=True, options=_SEARCH),
+    "d-log-ei": Recipe(_by(_log_ei), joint=True, options=_SEARCH),
+    "d-ei-gn": Recipe(_by(_ei_gn), joint=True, gradient=True, options=_RESCALED),
+}
+
+_KERNELS: Final = ("matern52", "rbf")
+_JOINT_KERNELS: Final = (*_KERNELS, "additive", "additive+full", "two-additive+full")
+
+
+@final
+class Bayesian(Strategy):
+    """The initial design, then the points that a rule picks from a surrogate.
+
+    Without values there is nothing to model, so that the design goes on. Without gradients a rule that needs them is
+    `ei`. How failed and pending points are seen by the surrogate, and what the memory holds: see `surrogate`.
+    """
+
+    expects_improvement = True
+
+    def __init__(self, name: str) -> None:
+        """The method of this name in `RECIPES`."""
+        self._recipe = RECIPES[name]
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """Design, surrogate, and what the rule adds."""
+        joint = self._recipe.joint
+        surrogate = {
+            "kernel": Option("matern52", one_of(*(_JOINT_KERNELS if joint else _KERNELS)), "of the surrogate"),
+            "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None is no noise'),
+            "refit": Option(0.1 if joint else 0.0, at_least(0.0), "refit when the data have grown by this share"),
+        }
+        rows = {"rows": Option(1000, whole(least=1), "of the covariance matrix; gradients beyond are left out")}
+        return {**N_INIT, **surrogate, **(rows if joint else {}), **self._recipe.options}
+
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
+        """A point of the design, or what the rule picks."""
+        if is_initial(state, data, pending) or not data.has_y.any():
+            return design_point(state.seed, state.dim, state.asked), state
+        kind = self._kind(data)
+        model, state = fitted_surrogate(kind, state, data)
+        model = with_stand_ins(kind, model, data, pending)
+        seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])
+        choice = Choice(model, state.options, seed, is_noisy(data, state.options))
+        blind = self._recipe.gradient and not data.has_grad.any()
+        point = (_by(_ei) if blind else self._recipe.pick)(choice)
+        gain = float(_ei(choice)(torch.from_numpy(point)[None, None]).detach())
+        return point, replace(state, expected_improvement=gain)
+
+    def estimates(self, state: State, data: Observations) -> Array:
+        """The posterior mean where values scatter and a surrogate exists; otherwise the values."""
+        if not is_noisy(data, state.options) or "fitted" not in state.memory:
+            return data.y
+        kind = self._kind(data)
+        model, _ = fitted_surrogate(kind, replace(state, options={**state.options, "refit": np.inf}), data)
+        return np.asarray(model.moments(torch.tensor(data.x))[0].numpy())
+
+    def _kind(self, data: Observations) -> Kind:
+        gradients = bool(data.has_grad.any()) and (self._recipe.joint or self._recipe.gradient)
+        return Kind(self._recipe.joint, gradients)

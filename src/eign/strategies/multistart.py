@@ -1,0 +1,136 @@
+"""Multi-start L-BFGS-B on the function itself: what a user with gradients would run without a surrogate.
+
+SciPy's L-BFGS-B is a program that calls the function; here the function is called by others. So each proposal runs it
+again over the evaluations that exist, until it needs one that does not: that is the next point. Nothing but the starts
+has to be remembered, each evaluation counts as one, and while a point is pending another run goes on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple, final
+
+import numpy as np
+from scipy.optimize import minimize
+
+from eign.data import Observations
+from eign.space import Array
+from eign.strategies.design import N_INIT, design_point, generator, is_initial
+from eign.strategies.options import Option, more_than
+from eign.strategies.strategy import SAME_POINT, State, Strategy, contains, nearest
+
+
+class Replay(NamedTuple):
+    """How far a run has come.
+
+    Attributes:
+        needed: The point whose evaluation it needs next, `d`; None if it has ended.
+        used: Rows of the data that it has been through.
+    """
+
+    needed: Array | None
+    used: frozenset[int]
+
+
+class _Needed(Exception):  # noqa: N818  # no error: this is how the replay leaves SciPy's loop
+    def __init__(self, point: Array) -> None:
+        self.point = point
+
+
+@final
+class MultistartLBFGS(Strategy):
+    """Runs of L-BFGS-B from the points of the initial design, best first, and then from uniform random points.
+
+    `n_init=0` leaves out the design. A run ends when it has converged. A partial derivative that is missing counts as
+    zero, so that a run does not move along it, and without any gradient this is a random search. A failed point is
+    treated as a bowl above the best point of its run, which sends the line search back.
+
+    Memory: `starts`, the starting points of the runs so far.
+    """
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """The design, the first step and when a run has converged."""
+        return {
+            **N_INIT,
+            "first_step": Option(0.25, more_than(0.0), "length of the first step of a run, in the unit cube"),
+            "ftol": Option(1e-9, more_than(0.0), "a run ends when f gains less than this, relative to its first step"),
+            "gtol": Option(1e-6, more_than(0.0), "a run ends when the gradient is smaller, relative to its start"),
+        }
+
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
+        """The point that the first run which is not waiting for a pending one needs."""
+        if is_initial(state, data, pending):
+            return design_point(state.seed, state.dim, state.asked), state
+        used: set[int] = set()
+        for start in state.memory.get("starts", ()):
+            needed, rows = replay(np.array(start), data, state.options)
+            used |= rows
+            if needed is not None and not contains(pending, needed):
+                return needed, state
+        while True:
+            start = _next_start(state, data, pending, used)
+            state = _with_start(state, start)
+            needed, rows = replay(start, data, state.options)
+            used |= rows
+            if needed is not None and not contains(pending, needed):
+                return needed, state
+
+
+def replay(start: Array, data: Observations, options: Mapping[str, float]) -> Replay:
+    r"""Run L-BFGS-B from `start` over the evaluations in `data` until it ends or needs another one.
+
+    It minimises :math:`-(f(u) - f(u_0)) \cdot s / \|\nabla f(u_0)\|` with s the length of the first step, so that
+    neither the units nor the offset of f matter.
+    """
+    used: list[int] = []
+    offset, scale = 0.0, 1.0
+    best = (0.0, start)
+
+    def objective(point: Array) -> tuple[float, Array]:
+        nonlocal offset, scale, best
+        row, distance = nearest(data.x, point)
+        if distance > SAME_POINT:
+            raise _Needed(point.copy())
+        is_start, value = not used, float(data.y[row])
+        used.append(row)
+        if not np.isfinite(value):
+            away = point - best[1]
+            return best[0] + 1.0 + float(away @ away), 2.0 * away
+        gradient = np.where(data.has_grad[row], data.grad[row], 0.0)
+        # A point that is the same only up to `SAME_POINT` gets the value it would have to first order: a line search
+        # near convergence would take the difference for a jump.
+        value += float(gradient @ (point - data.x[row]))
+        if is_start:
+            offset, scale = value, options["first_step"] / (float(np.linalg.norm(gradient)) or 1.0)
+        descent = -scale * (value - offset)
+        if descent <= best[0]:
+            best = (descent, point.copy())
+        return descent, -scale * gradient
+
+    bounds = [(0.0, 1.0)] * len(start)
+    settings = {"ftol": options["ftol"], "gtol": options["gtol"] * options["first_step"]}
+    try:
+        minimize(  # type: ignore[call-overload]  # the stubs want one-dimensional arrays by type
+            objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=settings
+        )
+    except _Needed as needed:
+        return Replay(needed.point, frozenset(used))
+    return Replay(None, frozenset(used))
+
+
+def _next_start(state: State, data: Observations, pending: Array, used: set[int]) -> Array:
+    """The best point told that no run has been through, or a new random one."""
+    unused = [row for row in np.flatnonzero(data.has_y).tolist() if row not in used]
+    if unused:
+        return np.array(data.x[max(unused, key=lambda row: float(data.y[row]))])
+    starts = len(state.memory.get("starts", ()))
+    while True:
+        # The number of runs is part of the seed, as one proposal may begin several.
+        point = generator(state, starts).random(state.dim)
+        if not contains(pending, point) and not contains(data.x, point):
+            return point
+        starts += 1
+
+
+def _with_start(state: State, start: Array) -> State:
+    return replace(state, memory={"starts": [*state.memory.get("starts", ()), start.tolist()]})

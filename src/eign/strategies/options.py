@@ -1,0 +1,118 @@
+"""What a user may set for a method: names, defaults and checks, so that a typing error is told and not ignored."""
+
+import difflib
+import numbers
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+Check = Callable[[Any], Any]
+"""Takes what was given and returns it as plain data; raises ValueError with what was expected."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting of a method.
+
+    Attributes:
+        default: What is taken if nothing is given; None is decided by the method.
+        check: Makes plain data of what was given.
+        text: One line for the documentation.
+    """
+
+    default: Any
+    check: Check
+    text: str
+
+
+def resolve(method: str, known: Mapping[str, Option], given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """All options of a method with the given ones checked and the defaults for the others.
+
+    >>> resolve("ucb", {"weight": Option(2.0, at_least(0.0), "of sigma")}, {"weight": 3})
+    {'weight': 3.0}
+
+    Raises:
+        ValueError: an option is unknown or has an impossible value.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"options: expected a dict name -> value, got {given!r}")
+    given = dict(given or {})
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            listed = ", ".join(sorted(known)) or "none"
+            raise ValueError(f"method {method!r} has no option {name!r}{hint} It knows: {listed}")
+    resolved = {}
+    for name, option in known.items():
+        value = given.get(name)
+        try:
+            resolved[name] = option.default if value is None else option.check(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"option {name}={value!r} of method {method!r}: expected {error}") from None
+    return resolved
+
+
+def whole(*, least: int) -> Check:
+    """A whole number, at least `least`."""
+
+    def check(value: Any) -> int:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise ValueError(f"a whole number, at least {least}") from None
+        if isinstance(value, bool) or number < least:
+            raise ValueError(f"a whole number, at least {least}")
+        return number
+
+    return check
+
+
+def at_least(least: float) -> Check:
+    """A finite number, at least `least`."""
+    return _real(lambda value: value >= least, f"a finite number, at least {least:g}")
+
+
+def more_than(bound: float) -> Check:
+    """A finite number above `bound`."""
+    return _real(lambda value: value > bound, f"a finite number above {bound:g}")
+
+
+def flag(value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise ValueError("True or False")
+    return value
+
+
+def one_of(*choices: str) -> Check:
+    """One of these words."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return value
+
+    return check
+
+
+def noise_level(value: Any) -> float | str:
+    """A variance in standardised units, or "learn"."""
+    if value == "learn":
+        return "learn"
+    expected = 'a finite variance in standardised units, at least 0, or "learn"'
+    return float(_real(lambda number: number >= 0.0, expected)(value))
+
+
+def _real(accepts: Callable[[float], bool], expected: str) -> Check:
+    def check(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise ValueError(expected)
+        number = float(value)
+        if not (abs(number) < float("inf") and accepts(number)):
+            raise ValueError(expected)
+        return number
+
+    return check

@@ -1,0 +1,68 @@
+"""The methods by name."""
+
+import difflib
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Final, NamedTuple, cast
+
+from eign.strategies.strategy import Strategy
+
+
+class Method(NamedTuple):
+    """One line for the user, and where the strategy is made: `module:name`, called with `arguments`."""
+
+    summary: str
+    home: str
+    arguments: tuple[str, ...] = ()
+
+
+_BAYESIAN: Final = "eign.strategies.bayesian:Bayesian"
+
+_METHODS: Final[Mapping[str, Method]] = MappingProxyType(
+    {
+        "auto": Method("the default; for now d-log-ei", _BAYESIAN, ("d-log-ei",)),
+        "ei-gn": Method(
+            "expected improvement with stationarity, separate GPs of f and its gradient", _BAYESIAN, ("ei-gn",)
+        ),
+        "ei": Method("expected improvement", _BAYESIAN, ("ei",)),
+        "log-ei": Method("logarithm of expected improvement", _BAYESIAN, ("log-ei",)),
+        "ei-xi": Method("expected improvement by more than xi", _BAYESIAN, ("ei-xi",)),
+        "ucb": Method("upper confidence bound", _BAYESIAN, ("ucb",)),
+        "ei-g": Method("exact expected improvement of f - alpha |grad f|^2", _BAYESIAN, ("ei-g",)),
+        "ei-g-bound": Method("lower bound of ei-g by Monte Carlo", _BAYESIAN, ("ei-g-bound",)),
+        "d-ei": Method("ei on one GP of f and its gradient", _BAYESIAN, ("d-ei",)),
+        "d-log-ei": Method("log-ei on one GP of f and its gradient", _BAYESIAN, ("d-log-ei",)),
+        "d-ei-gn": Method("ei-gn on one GP of f and its gradient", _BAYESIAN, ("d-ei-gn",)),
+        "thompson": Method("maximum of one posterior sample", _BAYESIAN, ("thompson",)),
+        "cma-es": Method("covariance matrix adaptation evolution strategy", "eign.strategies.evolution:CMAES"),
+        "sobol": Method("scrambled Sobol points", "eign.strategies.sampling:Sobol"),
+        "random": Method("uniform random points", "eign.strategies.sampling:UniformRandom"),
+        "l-bfgs": Method("multi-start L-BFGS-B on the function itself", "eign.strategies.multistart:MultistartLBFGS"),
+    }
+)
+
+
+def methods() -> dict[str, str]:
+    """The names of all methods, with one line each.
+
+    >>> methods()["sobol"]
+    'scrambled Sobol points'
+    """
+    return {name: method.summary for name, method in _METHODS.items()}
+
+
+def strategy(method: str) -> Strategy:
+    """The strategy of this name; its packages are imported here.
+
+    Raises:
+        ValueError: there is no such method.
+    """
+    if method not in _METHODS:
+        close = difflib.get_close_matches(str(method), _METHODS, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"there is no method {method!r}{hint} Known methods: {', '.join(_METHODS)}")
+    _, home, arguments = _METHODS[method]
+    module, name = home.split(":")
+    make = cast(Callable[..., Strategy], getattr(import_module(module), name))
+    return make(*arguments)

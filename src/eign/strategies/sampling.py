@@ -1,0 +1,40 @@
+"""Methods that do not learn: scrambled Sobol points and uniform random points."""
+
+from collections.abc import Mapping
+from typing import final
+
+from eign.data import Observations
+from eign.space import Array
+from eign.strategies.design import N_INIT, design_point, generator, is_initial
+from eign.strategies.options import Option
+from eign.strategies.strategy import State, Strategy
+
+
+@final
+class Sobol(Strategy):
+    """The initial design, continued for ever."""
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """None: the sequence is given by the seed."""
+        return {}
+
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:  # noqa: ARG002
+        """The next point of the sequence."""
+        return design_point(state.seed, state.dim, state.asked), state
+
+
+@final
+class UniformRandom(Strategy):
+    """The initial design, then independent uniform points."""
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """The size of the design."""
+        return N_INIT
+
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
+        """A point of the design or a uniform one."""
+        if is_initial(state, data, pending):
+            return design_point(state.seed, state.dim, state.asked), state
+        return generator(state).random(state.dim), state

@@ -1,0 +1,126 @@
+"""What every method is: a state of plain data, folded over what was asked and told, and a proposal made from it.
+
+Everything here is in the unit cube and maximises.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from eign.data import Observations
+from eign.space import Array
+from eign.strategies.options import Option, resolve
+
+SAME_POINT = 1e-9
+"""Points nearer than this in every coordinate are one point: mapping to user units and back moves a point by less."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a method carries between proposals; plain numbers, texts, lists and dicts throughout.
+
+    Attributes:
+        dim: Coordinates of the unit cube.
+        seed: Of the study.
+        options: The method's options, checked and complete.
+        asked: Points proposed so far. Randomness comes from (seed, asked) alone.
+        told: Observations seen so far.
+        expected_improvement: Of the last point proposed, in the units of y; None if the method does not know.
+        memory: What the method itself needs; its class says what is in it.
+    """
+
+    dim: int
+    seed: int
+    options: Mapping[str, Any]
+    asked: int = 0
+    told: int = 0
+    expected_improvement: float | None = None
+    memory: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which `from_json` builds an equal state."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "State":
+        """The state that `to_json` described."""
+        if set(stored) != set(cls.__slots__):
+            raise ValueError(f"expected a state stored as {', '.join(cls.__slots__)}, got {', '.join(stored)}")
+        return cls(**stored)
+
+
+class Strategy(ABC):
+    """One method. Objects carry no data: all that changes is in the `State`.
+
+    Attributes:
+        expects_improvement: Whether proposals come with an expected improvement, once there is a model.
+    """
+
+    expects_improvement: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def options(self) -> Mapping[str, Option]:
+        """What can be set."""
+
+    @abstractmethod
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
+        """The next point `d`, and the state with what was learned on the way; `asked` is counted elsewhere."""
+
+    def estimates(self, state: State, data: Observations) -> Array:  # noqa: ARG002
+        """What the method believes f to be at the points observed, `n`; the values themselves if it has no model."""
+        return data.y
+
+    @final
+    def start(self, dim: int, options: Mapping[str, Any] | None, seed: int, *, method: str = "this") -> State:
+        """The state before the first proposal; `method` names the method in errors.
+
+        Raises:
+            ValueError: an option is unknown or has an impossible value.
+        """
+        return State(dim, seed, resolve(method, self.options, options))
+
+    @final
+    def update(self, state: State, told: Observations) -> State:
+        """The state after further observations."""
+        return replace(state, told=state.told + len(told))
+
+    @final
+    def propose(self, state: State, data: Observations, pending: Array, n: int) -> tuple[Array, State]:
+        """The next n points `n x d`, one after the other, so that n points at once are n times one point.
+
+        Args:
+            state: From `start`, `update` or the last `propose`.
+            data: All that was told.
+            pending: Points that were proposed and not told, `m x d`.
+            n: How many points.
+        """
+        if state.told != len(data):
+            raise ValueError(f"the state has seen {state.told} observations, the data are {len(data)}")
+        for _ in range(n):
+            point, state = self.propose_one(state, data, pending)
+            state = replace(state, asked=state.asked + 1)
+            pending = np.concatenate([pending, point[None]])
+        return pending[len(pending) - n :], state
+
+
+def nearest(points: Array, x: Array) -> tuple[int, float]:
+    """Index of the point nearest to x and its distance, the largest over the coordinates; (-1, inf) if there is none.
+
+    >>> nearest(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([0.9, 0.8]))[0]
+    1
+    """
+    if len(points) == 0:
+        return -1, np.inf
+    distances = np.abs(points - x).max(axis=1)
+    index = int(distances.argmin())
+    return index, float(distances[index])
+
+
+def contains(points: Array, x: Array) -> bool:
+    """Whether x is one of the points, up to `SAME_POINT`."""
+    return nearest(points, x)[1] <= SAME_POINT

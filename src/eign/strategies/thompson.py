@@ -1,0 +1,34 @@
+"""Thompson sampling: the maximum of one function drawn from the posterior."""
+
+from typing import Final
+
+import numpy as np
+import torch
+
+from eign.models import IndependentGradientGP
+from eign.search.candidates import global_candidates, local_candidates
+from eign.space import Array
+from eign.strategies.strategy import SAME_POINT, nearest
+
+# Relative to the prior variance; candidates near each other make the covariance singular in float64.
+_JITTER: Final = 1e-8
+
+
+def sampled_maximizer(model: IndependentGradientGP, *, candidates: int, seed: int) -> Array:
+    """The best of the candidates under one joint sample of f, `d`; candidates that were observed are left out.
+
+    They are scrambled Sobol points and an eighth as many around the best point observed.
+    """
+    observations, rng = model.observations, np.random.default_rng(seed)
+    best = observations.x[np.argmax(np.where(observations.has_y, observations.y, -np.inf))]
+    around = local_candidates(best[None], max(1, candidates // 8), rng)
+    points = np.concatenate([global_candidates(candidates, observations.dim, seed=seed), around])
+    with torch.no_grad():
+        mean, covariance = model.standardized_normal(torch.from_numpy(points))
+    level = float(covariance.diagonal().max()) * _JITTER
+    factor = torch.linalg.cholesky(covariance + level * torch.eye(len(points), dtype=torch.float64))
+    sample = (mean + factor @ torch.from_numpy(rng.standard_normal(len(points)))).numpy()
+    for index in np.argsort(-sample, kind="stable"):
+        if nearest(observations.x, points[index])[1] > SAME_POINT:
+            return np.array(points[index])
+    return rng.random(observations.dim)

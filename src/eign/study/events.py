@@ -1,0 +1,79 @@
+"""The log of a study: what was asked and what was told, in user units and in the user's sign.
+
+The log and the method's state after each event are all there is to a study: data, pending points and the best point
+follow from it. Events are plain data both ways, so that a file can hold them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from eign.data import Observations
+from eign.space import Array, as_floats, read_only
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
+    """Points were handed out.
+
+    Attributes:
+        x: The points `n x d`, read-only.
+    """
+
+    x: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", read_only(as_floats(self.x, "x")))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which `event_from_json` builds an equal event."""
+        return {"event": "ask", "x": self.x.tolist()}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ask) and np.array_equal(self.x, other.x)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays make a poor key
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Tell:
+    """Evaluations came in.
+
+    Attributes:
+        observations: What was observed, as the user gave it.
+    """
+
+    observations: Observations
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which `event_from_json` builds an equal event."""
+        return {"event": "tell", "observations": self.observations.to_json()}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tell) and self.observations == other.observations
+
+    __hash__ = None  # type: ignore[assignment]  # arrays make a poor key
+
+
+Event = Ask | Tell
+
+
+def event_from_json(stored: Mapping[str, Any]) -> Event:
+    """The event that `to_json` described.
+
+    >>> event_from_json(Ask(np.zeros((1, 2))).to_json())
+    Ask(x=array([[0., 0.]]))
+
+    Raises:
+        ValueError: it describes none.
+    """
+    match stored:
+        case {"event": "ask", "x": x}:
+            return Ask(np.array(x, dtype=np.float64))
+        case {"event": "tell", "observations": observations}:
+            return Tell(Observations.from_json(observations))
+    raise ValueError(f"expected a stored ask or tell, got the keys {', '.join(map(str, stored))}")

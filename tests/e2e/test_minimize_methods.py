@@ -1,0 +1,68 @@
+"""Each registered method on the problems users try first."""
+
+import numpy as np
+import pytest
+
+from eign import problems
+from eign.strategies import methods
+from eign.study import maximize, minimize
+
+# Exact EI_g and the joint EI-GN cost the most for a suggestion; a short search shows all that is asked here.
+SEARCH = {"restarts": 2, "raw_samples": 64}
+SEARCHED = {name for name in methods() if name not in ("thompson", "cma-es", "sobol", "random", "l-bfgs")}
+
+
+def options(method: str) -> dict[str, int]:
+    return SEARCH if method in SEARCHED else {}
+
+
+@pytest.mark.parametrize("method", sorted(methods()))
+@pytest.mark.parametrize(("name", "budget"), [("branin-2", 20), ("shekel-4", 22), ("hartmann-6", 26)])
+def test_better_than_its_design(method, name, budget):
+    problem = problems.get(name)
+    result = maximize(problem, problem.bounds, method=method, budget=budget, seed=1, options=options(method))
+    design = result.history.y[: 3 * problem.dim]
+    assert result.success
+    assert result.nfev == len(result.history) == budget
+    assert result.fun == result.history.y.max()
+    assert result.fun <= problem.optimum + 1e-9
+    np.testing.assert_allclose(result.jac, problem(result.x)[1])
+    # Sobol and random points may do no better than their first ones, and in six dimensions eight points are few.
+    assert result.fun > design.max() or method in ("sobol", "random") or problem.dim == 6
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "budget", "gap"),
+    [
+        ("auto", "branin-2", 30, 1e-3),
+        ("d-ei", "branin-2", 30, 1e-2),
+        ("ei", "branin-2", 40, 2e-2),
+        ("ei-gn", "branin-2", 40, 2e-2),
+        ("l-bfgs", "branin-2", 30, 1e-6),
+        ("auto", "hartmann-6", 50, 0.13),
+        ("l-bfgs", "hartmann-6", 80, 0.13),
+    ],
+)
+def test_finds_the_optimum(method, name, budget, gap):
+    """A gap of 0.13 on Hartmann admits its second best maximum, from which a global method may take long to leave."""
+    problem = problems.get(name)
+    result = maximize(problem, problem.bounds, method=method, budget=budget, seed=0)
+    assert problem.optimum - result.fun < gap
+
+
+def test_minimize_with_everything_at_once():
+    """Names, a log scale, a fixed coordinate, failures and a missing partial derivative in one run."""
+    from eign import Box
+
+    def loss(x):
+        rate, depth, width = x
+        assert depth == 3.0
+        if width > 0.9:
+            raise FloatingPointError("diverged")
+        value = np.log10(rate / 1e-3) ** 2 + (width - 0.4) ** 2
+        return value, [2 * np.log10(rate / 1e-3) / (rate * np.log(10)), None, 2 * (width - 0.4)]
+
+    box = Box({"rate": (1e-6, 1.0), "depth": (3, 3), "width": (0.0, 1.0)}, log=["rate"])
+    result = minimize(loss, box, budget=25, seed=0, on_error="fail")
+    assert result.history.n_failed > 0
+    assert result.fun < 1e-3

@@ -1,0 +1,227 @@
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds
+
+from eign import Box
+from eign.data import Observations
+from eign.strategies import State, methods, strategy
+from eign.study import Optimizer
+from eign.study.events import Ask, Tell, event_from_json
+
+SQUARE = [(-1.0, 2.0), (0.0, 4.0)]
+
+
+def test_ask_gives_one_point_or_many():
+    opt = Optimizer(SQUARE, method="sobol", seed=0)
+    assert opt.ask().shape == (2,)
+    assert opt.ask(1).shape == (1, 2)
+    assert opt.ask(n=3).shape == (3, 2)
+    assert len(opt.pending) == 5
+
+
+def test_what_was_asked_belongs_to_the_caller():
+    opt = Optimizer(SQUARE, method="sobol", seed=0)
+    x = opt.ask()
+    x[:] = 99.0
+    assert (opt.pending < 5).all()
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, "two"])
+def test_ask_of_a_bad_number(n):
+    with pytest.raises(ValueError, match="expected how many points"):
+        Optimizer(SQUARE, method="sobol").ask(n)
+
+
+def test_fixed_coordinates_stay_and_log_scales_are_searched_in_logarithms():
+    box = Box({"rate": (1e-6, 1.0), "depth": (3, 3), "width": (0, 1)}, log=["rate"])
+    x = Optimizer(box, method="sobol", seed=0).ask(64)
+    assert (x[:, 1] == 3.0).all()
+    assert 1e-4 < np.median(x[:, 0]) < 1e-2
+
+
+@pytest.mark.parametrize("bounds", [SQUARE, Bounds([-1, 0], [2, 4]), {"a": (-1, 2), "b": (0, 4)}, Box(SQUARE)])
+def test_every_form_of_bounds_is_the_same_box(bounds):
+    np.testing.assert_array_equal(
+        Optimizer(bounds, method="random", seed=5).ask(9), Optimizer(SQUARE, method="random", seed=5).ask(9)
+    )
+
+
+def test_dicts_are_told_where_bounds_have_names():
+    opt = Optimizer({"a": (-1, 2), "b": (0, 4)}, method="sobol")
+    opt.tell({"b": 1.0, "a": 0.0}, 3.0, {"b": 7.0})
+    np.testing.assert_array_equal(opt.history.x, [[0.0, 1.0]])
+    np.testing.assert_array_equal(opt.history.grad, [[np.nan, 7.0]])
+    with pytest.raises(ValueError, match=r"grad has unknown names \['c'\]"):
+        opt.tell([0.0, 1.0], 3.0, {"c": 1.0})
+
+
+def test_best_minimises_or_maximises():
+    for maximize, expected in ((False, 1.0), (True, 5.0)):
+        opt = Optimizer(SQUARE, method="sobol", maximize=maximize)
+        opt.tell([[0, 0], [1, 1], [2, 2]], [3.0, 1.0, 5.0], [[1, 2], [3, 4], [5, 6]])
+        assert opt.best.y == expected
+        np.testing.assert_array_equal(opt.best.grad, [3, 4] if expected == 1.0 else [5, 6])
+
+
+def test_signs_turn_for_values_and_gradients_together():
+    opt = Optimizer([(0.0, 10.0)], method="sobol")
+    opt.tell([5.0], 2.0, [0.3], y_var=0.5, grad_var=[0.1])
+    assert opt._data.y[0] == -2.0
+    assert opt._data.grad[0, 0] == pytest.approx(-3.0)
+    assert opt._data.y_var[0] == 0.5
+    assert opt._data.grad_var[0, 0] == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("y", [None, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_failed_evaluations_are_never_the_best(y, maximize):
+    opt = Optimizer(SQUARE, method="sobol", maximize=maximize)
+    opt.tell([0.0, 0.0], 1.0)
+    opt.tell([1.0, 1.0], y)
+    assert opt.best.y == 1.0
+
+
+def test_with_noise_the_best_is_the_best_posterior_mean():
+    """The luckiest of many noisy values at a bad place must not win over the plateau that is better on average."""
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 1, 60)[:, None]
+    y = (x[:, 0] - 0.5) ** 2 + 0.3 * rng.standard_normal(60)
+    y[0] = y.min() - 0.2
+    opt = Optimizer([(0.0, 1.0)], method="ei", seed=0, options={"noise": "learn"})
+    opt.tell(x, y)
+    opt.ask()
+    assert abs(opt.best.x[0] - 0.5) < 0.3
+    known = Optimizer([(0.0, 1.0)], method="ei", seed=0)
+    known.tell(x, y, y_var=0.09)
+    known.ask()
+    assert abs(known.best.x[0] - 0.5) < 0.3
+
+
+def test_bad_tell_changes_nothing():
+    opt = Optimizer(SQUARE, method="sobol", seed=0)
+    opt.ask()
+    before = opt.state
+    for x, y, grad in (([9.0, 0.0], 1.0, None), ([0.0, 0.0], [1.0, 2.0], None), ([0.0, 0.0], 1.0, [1.0, 2.0, 3.0])):
+        with pytest.raises(ValueError, match=r"outside the box|has shape"):
+            opt.tell(x, y, grad)
+    assert len(opt.history) == 0
+    assert len(opt.pending) == 1
+    assert opt.state == before
+
+
+def test_a_told_point_is_recognised_after_rounding():
+    """Who writes points to a file with twelve digits still answers the question that was asked."""
+    opt = Optimizer(SQUARE, method="sobol", seed=0)
+    x = opt.ask(2)
+    opt.tell(np.round(x[1], 12), 1.0)
+    np.testing.assert_array_equal(opt.pending, x[:1])
+
+
+def test_seed_is_drawn_and_kept():
+    first, second = Optimizer(SQUARE, method="random"), Optimizer(SQUARE, method="random")
+    assert first.seed != second.seed
+    np.testing.assert_array_equal(
+        Optimizer(SQUARE, method="random", seed=first.seed, options={"n_init": 0}).ask(),
+        Optimizer(SQUARE, method="random", seed=first.seed, options={"n_init": 0}).ask(),
+    )
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "1", True])
+def test_bad_seeds(seed):
+    with pytest.raises(ValueError, match="seed="):
+        Optimizer(SQUARE, method="sobol", seed=seed)
+
+
+def test_storage_is_not_available_yet():
+    with pytest.raises(ValueError, match="not available yet"):
+        Optimizer(SQUARE, storage="study.db")
+
+
+def test_unknown_method_suggests_a_known_one():
+    with pytest.raises(ValueError, match="there is no method 'ei_gn'; did you mean 'ei-gn'"):
+        Optimizer(SQUARE, method="ei_gn")
+
+
+def test_methods_of_the_contract():
+    contract = (
+        "auto ei-gn ei log-ei ei-xi ucb ei-g ei-g-bound d-ei d-log-ei d-ei-gn thompson cma-es sobol random l-bfgs"
+    )
+    assert set(contract.split()) <= set(methods())
+    assert all(line and "\n" not in line for line in methods().values())
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("ei-gn", {"alpha": -1}, "option alpha=-1 of method 'ei-gn': expected a finite number, at least 0"),
+        ("ei-gn", {"alpha": "much"}, "expected a finite number"),
+        ("ei-gn", {"rescale": 1}, "expected True or False"),
+        ("ei-gn", {"kernel": "additive"}, "expected one of matern52, rbf"),
+        ("ei", {"alpha": 0.6}, "method 'ei' has no option 'alpha'"),
+        ("ei", {"n_init": 2.5}, "expected a whole number, at least 0"),
+        ("ei", {"noise": "yes"}, 'or "learn"'),
+        ("ei", {"restart": 3}, "did you mean 'restarts'"),
+        ("cma-es", {"sigma0": 0}, "expected a finite number above 0"),
+        ("sobol", {"n_init": 3}, "It knows: none"),
+    ],
+)
+def test_options_are_checked(method, options, message):
+    with pytest.raises(ValueError, match=message):
+        Optimizer(SQUARE, method=method, options=options)
+
+
+def test_options_must_be_a_dict():
+    with pytest.raises(TypeError, match="expected a dict"):
+        Optimizer(SQUARE, method="ei", options=["alpha"])
+
+
+def test_events_survive_json():
+    told = Observations([[0.0, 1.0], [1.0, 2.0]], [1.5, np.inf], [[np.nan, 2.0], None], y_var=[0.1, np.nan])
+    for event in (Ask(np.array([[0.1, 0.2]])), Tell(told)):
+        assert event_from_json(json.loads(json.dumps(event.to_json(), allow_nan=False))) == event
+    assert Ask(np.zeros((1, 1))) != Tell(told)
+    with pytest.raises(ValueError, match="expected a stored ask or tell"):
+        event_from_json({"event": "forget"})
+
+
+def test_a_study_follows_from_its_log():
+    """Folding the events again gives the same data, pending points and state: what a file will rely on."""
+    opt = Optimizer(SQUARE, method="l-bfgs", seed=2)
+    for _ in range(9):
+        x = opt.ask(2)
+        opt.tell(x[1], float(x[1] @ x[1]), 2 * x[1])
+    method = strategy("l-bfgs")
+    state = method.start(2, None, 2)
+    again = Optimizer(SQUARE, method="l-bfgs", seed=2)
+    for event in opt._log:
+        match event:
+            case Ask(x):
+                points, state = method.propose(state, again._data, again._pending_units(), len(x))
+                np.testing.assert_array_equal(again.box.from_unit(points), x)
+            case Tell(told):
+                state = method.update(state, again._inside(told))
+        again._record(event, state)
+    assert again.state == opt.state
+    assert again.history == opt.history
+    np.testing.assert_array_equal(again.pending, opt.pending)
+
+
+def test_state_of_another_study_is_refused():
+    method = strategy("sobol")
+    state = method.start(2, None, 0)
+    with pytest.raises(ValueError, match="the state has seen 0 observations, the data are 1"):
+        method.propose(state, Observations([[0.5, 0.5]], [1.0]), np.empty((0, 2)), 1)
+    with pytest.raises(ValueError, match="expected a state stored as"):
+        State.from_json({"seed": 0})
+
+
+def test_stationarity_is_relative_to_the_values_and_projected():
+    opt = Optimizer([(0.0, 2.0)], method="sobol")
+    assert opt.stationarity is None
+    opt.tell([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0], [[2.0], [2.0], [2.0]])
+    assert opt.stationarity == 0.0  # the best is at the lower bound and f falls towards it
+    opt.tell([0.5], 0.0, [1.0])
+    spread = np.std([1.0, 3.0, 5.0, 0.0], ddof=1)
+    assert opt.stationarity == pytest.approx(2.0 / spread)

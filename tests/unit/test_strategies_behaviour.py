@@ -1,0 +1,165 @@
+"""What single methods promise beyond the conformance suite."""
+
+import builtins
+
+import numpy as np
+import pytest
+
+from eign.data import Observations
+from eign.strategies import strategy
+from eign.strategies.bayesian import RECIPES
+from eign.strategies.design import design_point
+from eign.strategies.strategy import State, Strategy
+from eign.study import Optimizer
+
+
+def ridge(x: np.ndarray) -> tuple[float, np.ndarray]:
+    return float(np.sin(5 * x[0]) + x[1]), np.array([5 * np.cos(5 * x[0]), 1.0])
+
+
+def told(method: str, count: int = 8, **options: object) -> tuple[Strategy, State, Observations]:
+    chosen = strategy(method)
+    points = [design_point(5, 2, index) for index in range(count)]
+    answers = [ridge(point) for point in points]
+    data = Observations(points, [y for y, _ in answers], [grad for _, grad in answers])
+    return chosen, chosen.update(chosen.start(2, {"n_init": 0, **options}, 5), data), data
+
+
+def none_pending() -> np.ndarray:
+    return np.empty((0, 2))
+
+
+def test_lbfgs_starts_at_the_best_of_the_design_and_goes_on_to_the_next():
+    chosen, state, data = told("l-bfgs")
+    _, state = chosen.propose(state, data, none_pending(), 3)
+    starts = np.array(state.memory["starts"])
+    np.testing.assert_array_equal(starts, data.x[np.argsort(-data.y)[:3]])
+
+
+def test_lbfgs_without_a_design_starts_at_random():
+    chosen = strategy("l-bfgs")
+    state = chosen.start(2, {"n_init": 0}, 1)
+    first, state = chosen.propose(state, Observations.empty(2), none_pending(), 2)
+    np.testing.assert_array_equal(first, state.memory["starts"])
+    assert not np.array_equal(first[0], design_point(1, 2, 0))
+
+
+def test_lbfgs_backs_off_from_a_failed_point():
+    chosen, state, data = told("l-bfgs")
+    step, state = chosen.propose(state, data, none_pending(), 1)
+    start = np.array(state.memory["starts"][0])
+    failed = data.append(step[0], None)
+    shorter, _ = chosen.propose(chosen.update(state, failed[-1:]), failed, none_pending(), 1)
+    assert 0 < np.linalg.norm(shorter[0] - start) < np.linalg.norm(step[0] - start)
+
+
+def test_lbfgs_restarts_after_convergence():
+    opt = Optimizer([(-1, 1)] * 2, method="l-bfgs", seed=0)
+    for _ in range(60):
+        x = opt.ask()
+        opt.tell(x, float(x @ x), 2 * x)
+    assert len(opt.state.memory["starts"]) > 6
+
+
+def test_cma_is_the_package_run_from_the_best_point():
+    """Generation by generation the same points as the package gives when it is driven directly."""
+    cma = pytest.importorskip("cma")
+    opt = Optimizer([(0, 1)] * 3, method="cma-es", seed=4, options={"sigma0": 0.2, "popsize": 6})
+    for _ in range(9 + 12):
+        x = opt.ask()
+        opt.tell(x, float(((x - 0.3) ** 2).sum()))
+    best = opt.history.x[np.argmin(opt.history.y[:9])]
+    rng = np.random.default_rng(np.random.SeedSequence([4, 2**63, 0]))
+    settings = {
+        "bounds": [0, 1],
+        "popsize": 6,
+        "seed": np.nan,
+        "randn": lambda *n: rng.standard_normal(n),
+        "verbose": -9,
+    }
+    evolution = cma.CMAEvolutionStrategy(best, 0.2, settings)
+    for generation in range(2):
+        points = evolution.ask()
+        np.testing.assert_allclose(opt.history.x[9 + 6 * generation : 15 + 6 * generation], points, atol=1e-12)
+        evolution.tell(points, [float(((x - 0.3) ** 2).sum()) for x in points])
+
+
+def test_cma_leaves_the_global_generator_alone():
+    np.random.seed(0)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    opt = Optimizer([(0, 1)] * 2, method="cma-es", seed=4)
+    for _ in range(15):
+        x = opt.ask()
+        opt.tell(x, float(x @ x))
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_cma_says_what_to_install(monkeypatch):
+    real = builtins.__import__
+
+    def without_cma(name, *args, **kwargs):
+        if name == "cma":
+            raise ImportError("no module named cma")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_cma)
+    with pytest.raises(ImportError, match="'cma-es' needs the package cma: pip install"):
+        strategy("cma-es")
+
+
+@pytest.mark.parametrize("method", sorted(RECIPES))
+def test_a_region_that_fails_is_avoided(method):
+    """f rises to the right and fails beyond 0.7: a method that learned nothing would propose there again and again."""
+    options = {
+        name: 4 if name == "restarts" else 64
+        for name in ("restarts", "raw_samples")
+        if name in strategy(method).options
+    }
+    opt = Optimizer([(0, 1)] * 2, method=method, seed=0, maximize=True, options=options)
+    for _ in range(18):
+        x = opt.ask()
+        opt.tell(x, *((None, None) if x[0] > 0.7 else (float(x[0] + 0.1 * x[1]), np.array([1.0, 0.1]))))
+    assert opt.history.failed[6:].sum() <= 9
+    assert opt.best.y > 0.6
+
+
+@pytest.mark.parametrize(("method", "plain"), [("ei-gn", "ei"), ("ei-g", "ei"), ("ei-g-bound", "ei")])
+def test_without_gradients_stationarity_falls_back_to_ei(method, plain):
+    points = []
+    for name in (method, plain):
+        opt = Optimizer([(0, 1)] * 2, method=name, seed=1, maximize=True, options={"restarts": 3, "raw_samples": 64})
+        for _ in range(8):
+            x = opt.ask()
+            opt.tell(x, ridge(x)[0])
+        points.append(opt.ask())
+    np.testing.assert_array_equal(*points)
+
+
+def test_alpha_zero_is_ei_up_to_the_search():
+    points = []
+    for method, more in (("ei-gn", {"alpha": 0.0, "rescale": False}), ("ei", {})):
+        chosen, state, data = told(method, restarts=8, raw_samples=128, **more)
+        points.append(chosen.propose(state, data, none_pending(), 1)[0])
+    np.testing.assert_allclose(*points, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["ei", "d-ei"])
+def test_hyperparameters_are_carried_and_refitted_on_schedule(method):
+    chosen, state, data = told(method, refit=0.5)
+    _, state = chosen.propose(state, data, none_pending(), 1)
+    first = state.memory["hyperparameters"]
+    assert state.memory["fitted"] == 8
+    more = data.append([0.11, 0.93], *ridge(np.array([0.11, 0.93])))
+    _, later = chosen.propose(chosen.update(state, more[8:]), more, none_pending(), 1)
+    assert later.memory == state.memory
+    for x in np.random.default_rng(0).random((4, 2)):
+        more = more.append(x, *ridge(x))
+    _, refitted = chosen.propose(chosen.update(state, more[8:]), more, none_pending(), 1)
+    assert refitted.memory["fitted"] == 13
+    assert refitted.memory["hyperparameters"] != first
+
+
+def test_a_noisy_point_may_be_repeated_and_others_not():
+    chosen, state, data = told("ei", restarts=2, raw_samples=16)
+    points, _ = chosen.propose(state, data, none_pending(), 4)
+    assert all(np.abs(data.x - point).max(axis=1).min() > 1e-9 for point in points)

@@ -37,22 +37,59 @@ def options(
 
 @app.command()
 def demo() -> None:
-    """Show what eign computes that others call intractable, in a few seconds."""
+    """Optimise a hard function with the default method and its rivals, in a minute or two."""
     from eign.campaign.demo import show_demo
 
     show_demo()
 
 
 @app.command()
-def speed(
-    formulas: Annotated[bool, typer.Option("--formulas", help="Cost per point of each acquisition formula.")] = False,
-) -> None:
-    """Measure speed on this machine."""
-    if not formulas:
-        raise typer.BadParameter("say what to measure, for example eign speed --formulas")
-    from eign.campaign.formula_costs import show_formula_costs
+def methods() -> None:
+    """List the methods, with one line each."""
+    from eign.strategies import methods as registered
 
-    show_formula_costs()
+    for name, summary in registered().items():
+        typer.echo(f"{name:<12} {summary}")
+
+
+@app.command()
+def problems() -> None:
+    """List the test problems, with one line each."""
+    from eign.problems import get, names
+
+    for name in names():
+        typer.echo(f"{name:<18} {get(name).summary}")
+
+
+@app.command()
+def speed(
+    fit: Annotated[bool, typer.Option("--fit", help="Refits of the surrogates instead of whole suggestions.")] = False,
+    growth: Annotated[bool, typer.Option("--growth", help="Time and memory as points and dimensions grow.")] = False,
+    formulas: Annotated[bool, typer.Option("--formulas", help="Cost per point of each acquisition formula.")] = False,
+    steps: Annotated[int, typer.Option(min=1, help="Consecutive suggestions or refits.")] = 10,
+    peer_steps: Annotated[int | None, typer.Option(min=1, help="How many of them BoTorch takes too.")] = None,
+    largest: Annotated[int, typer.Option(min=10, help="Leave out sizes with more points.")] = 500,
+) -> None:
+    """Measure speed beside plain BoTorch, in this process: whole EI-GN suggestions unless another option is given."""
+    if formulas:
+        from eign.campaign.formula_costs import show_formula_costs
+
+        show_formula_costs()
+    elif fit or growth:
+        from rich.console import Console
+
+        from eign.campaign.speed import FIT_SIZES
+        from eign.campaign.speed_tables import report_fits, report_growth
+
+        if growth:
+            report_growth(Console())
+        else:
+            sizes = [(d, n) for d, n in FIT_SIZES if n <= largest]
+            report_fits(Console(), sizes=sizes, steps=steps, peer_steps=peer_steps)
+    else:
+        from eign.campaign.suggestion_speed import show_suggestion_speed
+
+        show_suggestion_speed(steps=steps, peer_steps=peer_steps, largest=largest)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

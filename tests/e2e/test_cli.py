@@ -1,10 +1,12 @@
 """The terminal as a user meets it: the installed command, its output, exit codes and errors."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
+import eign
 from eign import __version__, cli
 
 
@@ -33,7 +35,7 @@ def test_help_lists_the_commands_and_is_shown_without_arguments(capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["nonsense"], "nonsense"), (["demo", "--nope"], "--nope"), (["speed"], "eign speed --formulas")],
+    [(["nonsense"], "nonsense"), (["demo", "--nope"], "--nope"), (["speed", "--steps", "0"], "steps")],
 )
 def test_wrong_usage_takes_one_line_and_exit_code_2(capsys, arguments, words):
     assert cli.main(arguments) == 2
@@ -64,13 +66,24 @@ def test_interruption_is_reported_without_a_traceback(capsys, monkeypatch):
     assert capsys.readouterr().err == "eign: error: interrupted\n"
 
 
-def test_demo_agrees_with_itself(monkeypatch, capsys):
-    """Every exact value lies within 5 standard errors of its Monte Carlo estimate."""
-    monkeypatch.setattr("eign.campaign.demo.DRAWS", 1 << 14)
+def test_demo_compares_methods_and_writes_a_figure(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("eign.campaign.demo.BUDGET", 15)
+    monkeypatch.setattr("eign.campaign.demo.SEEDS", (0, 1))
     assert cli.main(["demo"]) == 0
-    rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if "±" in line]
-    assert [int(row[1]) for row in rows] == [2, 6, 14, 50]
-    assert all(abs(float(row[6])) < 5 for row in rows)
+    shown = capsys.readouterr().out
+    for name in ("auto", "ei-gn", "l-bfgs", "cma-es"):
+        assert re.search(rf"│ {name} +│ +[\d.]+ ± [\d.]+", shown)
+    assert (tmp_path / "eign-demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_methods_and_problems_are_listed(capsys):
+    assert cli.main(["methods"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed] == list(eign.methods())
+    assert cli.main(["problems"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed] == list(eign.problems.names())
 
 
 def test_formula_costs_cover_every_formula_and_dimension():

@@ -1,115 +1,116 @@
-"""A few seconds in the terminal that show what the formulas do."""
+"""A hard function, the default method and its rivals, in the terminal and as a figure."""
 
-import math
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
-import torch
+import numpy as np
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from torch import Tensor
 
-from eign import formulas
+from eign.problems import Problem, get
+from eign.space import Array
+from eign.study import Optimizer
 
-DRAWS = 1 << 20
-ALPHA = 0.6
-
-
-INTRODUCTION = """
-[bold]eign[/bold] measures improvement in g = f - alpha |grad f|²: a point is promising
-when it may be high, or nearly stationary. The paper calls the expected
-improvement of g intractable and replaces it twice. Here it is exact:
-"""
-AFTER_EXACT = f"""
-The expected improvement of g, for a joint Gaussian of f and its gradient.
-Monte Carlo draws {DRAWS:,} samples; the difference is in its standard errors.
-"""
-AFTER_MIRRORED = """
-A mirrored coordinate is the same problem. The paper's closed form sees
-another one; the exact terms do not.
-
-The optimizer is still to come. The mathematics is here: [bold]eign.formulas[/bold],
-and what it costs: [bold]eign speed --formulas[/bold]
-"""
+PROBLEM = "shekel-4"
+BUDGET = 60
+SEEDS = (0, 1, 2)
+METHODS = ("auto", "ei-gn", "log-ei", "l-bfgs", "cma-es")
+FIGURE = "eign-demo.png"
+# Regret of one per cent of the optimum: within the basin of the best of Shekel's ten peaks.
+FOUND = 0.01
 
 
-def show_demo() -> None:
-    """Exact EI_g against Monte Carlo, and the lack of symmetry of the paper's tractable term."""
+@dataclass(frozen=True)
+class DemoRun:
+    """One run: the best value after each evaluation, and the seconds spent on proposals."""
+
+    best: Array
+    seconds: float
+
+
+def show_demo(figure: Path = Path(FIGURE)) -> None:
+    """Run every method on the same seeds, print a table and write the figure."""
+    problem = get(PROBLEM)
     console = Console(highlight=False)
-    console.print(INTRODUCTION)
-    console.print(_exact_against_monte_carlo())
-    console.print(AFTER_EXACT)
-    console.print(_mirrored())
-    console.print(AFTER_MIRRORED)
+    console.print(
+        f"\n[bold]{problem.name}[/bold]: {problem.summary}\n"
+        f"{BUDGET} evaluations of value and gradient, {len(SEEDS)} seeds; the optimum is {problem.optimum:.3f}.\n"
+    )
+    runs = _run_all(problem, console)
+    console.print(_table(problem, runs))
+    _draw(problem, runs, figure)
+    console.print(f"\nThe curves are in [bold]{figure}[/bold]. For your own function: eign.minimize, see README.md\n")
 
 
-def _exact_against_monte_carlo() -> Table:
-    table = Table(title="EI_g exactly", title_justify="left")
-    for heading in ("d", "exact", "time", "Monte Carlo", "time", "difference"):
+def _run_all(problem: Problem, console: Console) -> dict[str, list[DemoRun]]:
+    columns = (
+        TextColumn("{task.description:<8}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[best]}"),
+    )
+    runs: dict[str, list[DemoRun]] = {}
+    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+        tasks = {name: progress.add_task(name, total=BUDGET * len(SEEDS), best="") for name in METHODS}
+        for name, task in tasks.items():
+            runs[name] = []
+            for seed in SEEDS:
+                report = partial(_advance, progress, task)
+                runs[name].append(_run(problem, name, seed, report))
+    return runs
+
+
+def _advance(progress: Progress, task: TaskID, best: float) -> None:
+    progress.update(task, advance=1, best=f"best {best:.3f}")
+
+
+def _run(problem: Problem, method: str, seed: int, report: Callable[[float], object]) -> DemoRun:
+    optimizer = Optimizer(problem.bounds, method=method, seed=seed, maximize=True)
+    values, seconds = [], 0.0
+    for _ in range(BUDGET):
+        start = time.perf_counter()
+        x = optimizer.ask()
+        seconds += time.perf_counter() - start
+        value, gradient = problem(x)
+        optimizer.tell(x, value, gradient)
+        values.append(value)
+        report(max(values))
+    return DemoRun(np.maximum.accumulate(values), seconds)
+
+
+def _table(problem: Problem, runs: dict[str, list[DemoRun]]) -> Table:
+    assert problem.optimum is not None
+    third = BUDGET // 3
+    table = Table()
+    table.add_column("method")
+    for heading in (f"best at {third}", f"best at {BUDGET}", "optimum found", "per suggestion"):
         table.add_column(heading, justify="right")
-    for d in (2, 6, 14, 50):
-        mean, covariance, best_g = _joint_posterior(d)
-        _exact(mean, covariance, best_g)  # the first call of all loads libraries
-        start = time.perf_counter()
-        exact = _exact(mean, covariance, best_g)
-        exact_time = time.perf_counter() - start
-        start = time.perf_counter()
-        estimate, error = _monte_carlo(mean, covariance, best_g)
-        sampling_time = time.perf_counter() - start
+    for name, of_method in runs.items():
+        best = np.stack([run.best for run in of_method])
+        error = best.std(axis=0, ddof=1) / np.sqrt(len(best))
+        found = int(np.sum(best[:, -1] >= problem.optimum - FOUND * abs(problem.optimum)))
+        milliseconds = 1e3 * np.median([run.seconds for run in of_method]) / BUDGET
         table.add_row(
-            str(d),
-            f"{exact:.9f}",
-            f"{1e3 * exact_time:.1f} ms",
-            f"{estimate:.4f} ± {error:.4f}",
-            f"{1e3 * sampling_time:.0f} ms",
-            f"{(exact - estimate) / error:+.1f}",
+            name,
+            *(f"{best[:, k].mean():.2f} ± {error[k]:.2f}" for k in (third - 1, BUDGET - 1)),
+            f"{found} of {len(best)}",
+            f"{milliseconds:.0f} ms",
         )
     return table
 
 
-def _exact(mean: Tensor, covariance: Tensor, best_g: float) -> float:
-    value = formulas.auxiliary_improvement_full(
-        mean[0], covariance[0, 0].sqrt(), mean[1:], covariance[1:, 1:], best_g, ALPHA, cross_cov=covariance[0, 1:]
-    )
-    return float(value)
+def _draw(problem: Problem, runs: dict[str, list[DemoRun]], figure: Path) -> None:
+    import matplotlib.pyplot as plt
 
+    from eign.plot import convergence
 
-def _joint_posterior(d: int) -> tuple[Tensor, Tensor, float]:
-    """Mean and covariance of (f, grad f) at a point, and the incumbent's g, of a typical size."""
-    generator = torch.Generator().manual_seed(d)
-    mean = torch.randn(d + 1, generator=generator, dtype=torch.float64)
-    factor = torch.randn(d + 1, d + 1, generator=generator, dtype=torch.float64) / math.sqrt(d + 1)
-    covariance = factor @ factor.mT + 0.05 * torch.eye(d + 1, dtype=torch.float64)
-    typical_g = mean[0] - ALPHA * (mean[1:].square().sum() + covariance.diagonal()[1:].sum())
-    return mean, covariance, float(typical_g)
-
-
-def _monte_carlo(mean: Tensor, covariance: Tensor, best_g: float) -> tuple[float, float]:
-    """Plain Monte Carlo in blocks, with its standard error."""
-    generator = torch.Generator().manual_seed(0)
-    chol = torch.linalg.cholesky(covariance)
-    blocks = []
-    for _ in range(16):
-        white = torch.randn(DRAWS // 16, len(mean), generator=generator, dtype=torch.float64)
-        sample = mean + white @ chol.mT
-        g = formulas.auxiliary_objective(sample[:, 0], sample[:, 1:], ALPHA)
-        blocks.append((g - best_g).clamp(min=0))
-    gain = torch.cat(blocks)
-    return float(gain.mean()), float(gain.std() / math.sqrt(DRAWS))
-
-
-def _mirrored() -> Table:
-    grad_mean, grad_sigma, best_grad = torch.tensor(
-        [[1.2, -0.4, 0.6], [0.5, 0.3, 0.4], [0.1, 0.2, 1.1]], dtype=torch.float64
-    )
-    table = Table(title="One coordinate mirrored, x_1 -> 1 - x_1", title_justify="left")
-    for heading in ("stationarity term", "as given", "mirrored"):
-        table.add_column(heading, justify="left" if heading.startswith("stat") else "right")
-    mirror = torch.tensor([-1.0, 1.0, 1.0], dtype=torch.float64)
-    for name, term in (
-        ("EI_s-bar, the paper's closed form", formulas.orthant_gradient_increase),
-        ("EI_s, exact", formulas.gradient_increase),
-    ):
-        as_given = term(grad_mean, grad_sigma, best_grad)
-        mirrored = term(mirror * grad_mean, grad_sigma, mirror * best_grad)
-        table.add_row(name, f"{as_given:.6f}", f"{mirrored:.6f}")
-    return table
+    curves = {name: np.stack([run.best for run in of_method]) for name, of_method in runs.items()}
+    drawing, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    convergence(curves, optimum=problem.optimum, axes=axes)
+    axes.set_title(f"{problem.name}: mean and standard error of {len(SEEDS)} seeds", loc="left", fontsize=10)
+    drawing.savefig(figure, dpi=150)
+    plt.close(drawing)

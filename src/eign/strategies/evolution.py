@@ -107,7 +107,7 @@ def _center(state: State, data: Observations) -> Array:
 
 def _cma() -> Any:
     try:
-        import cma  # type: ignore[import-untyped]
+        import cma
     except ImportError as error:
         raise ImportError(
             "method 'cma-es' needs the package cma: pip install 'eign[bench]' or pip install cma"

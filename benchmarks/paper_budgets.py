@@ -71,9 +71,8 @@ def show() -> None:
             error = at.std(axis=0, ddof=1) / np.sqrt(len(at))
             cells = "  ".join(f"{m:.3f}±{e:.3f}" for m, e in zip(at.mean(axis=0), error, strict=True))
             seconds = np.median([r["seconds"] for r in runs if r["problem"] == problem and r["method"] == method])
-            print(
-                f"{method:8} {cells}   {len(at)} seeds, {seconds:.0f} s a run   paper: {PUBLISHED.get((problem, method), '-')}"
-            )
+            published = PUBLISHED.get((problem, method), "-")
+            print(f"{method:8} {cells}   {len(at)} seeds, {seconds:.0f} s a run   paper: {published}")
 
 
 def _stored() -> list[dict[str, object]]:

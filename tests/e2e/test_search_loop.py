@@ -26,7 +26,7 @@ def branin(x: Tensor) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize(
     ("kind", "build", "evaluations"),
     [
-        (JointGradientGP, lambda model, best: LogEI(model, best.best_f), 16),
+        (JointGradientGP, lambda model, best: LogEI(model, best.best_f), 20),
         (JointGradientGP, lambda model, best: EIGN(model, best.best_f, best.best_grad), 15),
         (IndependentGradientGP, lambda model, best: LogEI(model, best.best_f), 30),
     ],

@@ -22,7 +22,7 @@ def test_independent_processes(n, points, missing):
     X, rng = random_points(points, 3), np.random.default_rng(0)
     units = model.standardization
     moments, jacobians = model.moments_and_jacobians(X)
-    stack = ProcessStack.of(model._conditioned())
+    stack = ProcessStack.of(model.conditioned())
     found, pullback = stack.moments_and_pullback(X.numpy())
     scale = np.append(units.y_scale, units.grad_scale)
     mean = np.append(units.y_shift, units.grad_shift) + scale * found.mean
@@ -42,7 +42,7 @@ def test_independent_processes(n, points, missing):
 def test_some_of_the_processes():
     model = IndependentGradientGP(*observe(30, 3))
     X = random_points(7, 3).numpy()
-    everything, first = (ProcessStack.of(model._conditioned(), part).moments(X) for part in (slice(None), slice(1)))
+    everything, first = (ProcessStack.of(model.conditioned(), part).moments(X) for part in (slice(None), slice(1)))
     np.testing.assert_allclose(first.mean[:, 0], everything.mean[:, 0], rtol=1e-12)
     np.testing.assert_allclose(first.variance[:, 0], everything.variance[:, 0], rtol=1e-9)
 
@@ -60,7 +60,7 @@ def test_joint_model(missing, kernel):
     total = (mean * torch.from_numpy(by_mean)).sum() / units.y_scale
     total = total + (covariance * torch.from_numpy(by_covariance)).sum() / units.y_scale**2
     (expected,) = torch.autograd.grad(total, x)
-    evaluator = JointEvaluator.of(model._conditioned())
+    evaluator = JointEvaluator.of(model.conditioned())
     found, pullback = evaluator.moments_and_pullback(X.numpy())
     assert relative(pullback(by_mean, by_covariance), expected.numpy()) < 1e-8
     given = units.y_scale * found.mean + np.append(units.y_shift, np.zeros(3))
@@ -70,7 +70,7 @@ def test_joint_model(missing, kernel):
 
 def test_threads_and_blocks_change_nothing(monkeypatch):
     model = JointGradientGP(*observe(60, 3))
-    evaluator = JointEvaluator.of(model._conditioned())
+    evaluator = JointEvaluator.of(model.conditioned())
     X = random_points(300, 3).numpy()
     alone = evaluator.moments(X)
     torch.set_num_threads(2)

@@ -109,7 +109,7 @@ class StationarityAcquisition(SurrogateAcquisition):
 
     def _joint_evaluator(self) -> JointEvaluator:
         assert isinstance(self.model, JointGradientGP)
-        rows = self.model._conditioned()
+        rows = self.model.conditioned()
         if self._evaluator is None or self._evaluator.rows is not rows:
             self._evaluator = JointEvaluator.of(rows)
         return self._evaluator

@@ -22,8 +22,7 @@ from torch import Tensor
 from eign.acquisition import EIGN, incumbent
 from eign.campaign import botorch_fits, botorch_suggestions
 from eign.campaign.botorch_suggestions import Suggest
-from eign.campaign.speed import Samples, samples
-from eign.campaign.speed import _threads as limited_threads
+from eign.campaign.speed import Samples, limited_threads, samples
 from eign.models import IndependentGradientGP, JointGradientGP, fit
 from eign.search import default_effort, maximize
 from eign.search.candidates import global_candidates

@@ -26,7 +26,9 @@ _LOCAL_SHARE: Final = 8
 """One candidate around the incumbents for so many over the whole cube."""
 
 
-# Progress is measured in spreads of the acquisition: over the candidates, then from their median to the best so far.
+# Progress is measured from this quantile of the candidates' values up to the best of them, then to the best so far. Of
+# LogEI the lower ones are hundreds below, and say nothing about the height of a peak.
+_LEVEL: Final = 0.9
 _ROUGH: Final = lbfgs.Stopping(decrease=3e-2, gradient=1e-6, iterations=8, evaluations=16)
 _FINE: Final = lbfgs.Stopping(decrease=1e-6, gradient=1e-8, iterations=40, evaluations=60)
 _LEADERS: Final = 3
@@ -155,7 +157,7 @@ def _climb(target: SurrogateAcquisition, starts: Array, values: Array) -> tuple[
 
     All starts climb until little is left to gain; only the highest go on to the top.
     """
-    level = float(np.median(values))
+    level = float(np.quantile(values, _LEVEL))
     rough = _descend(target, starts, _ROUGH, memory=_MEMORY, scale=_spread(values, level))
     leaders = np.argsort(rough.value, kind="stable")[:_LEADERS]
     memory = lbfgs.Memory(rough.memory.steps[leaders], rough.memory.changes[leaders])

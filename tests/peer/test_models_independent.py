@@ -11,8 +11,8 @@ from gpytorch.priors import GammaPrior, LogNormalPrior
 from torch import Tensor
 
 from eign.models import Hyperparameters, IndependentGradientGP, fit
-from eign.models.fitting import Problem, negative_log_posterior
 from eign.models.kernels import correlation
+from eign.models.map_objective import Problem, negative_log_posterior
 
 DIM = 3
 
@@ -63,8 +63,10 @@ def test_posteriors_equal_botorch(kernel: str, known_noise: bool) -> None:
     x, y, grad = observed(25)
     generator = torch.Generator().manual_seed(3)
     y_var = 0.01 + 0.05 * torch.rand(25, 1, dtype=torch.float64, generator=generator) if known_noise else None
+    grad_var = 0.2 * torch.rand(25, DIM, dtype=torch.float64, generator=generator) + 0.1 if known_noise else None
     hyper = some_hyperparameters()
-    gp = IndependentGradientGP(x, y, grad, Yvar=y_var, kernel=kernel, noise=1e-4).with_hyperparameters(hyper)
+    gp = IndependentGradientGP(x, y, grad, Yvar=y_var, Gvar=grad_var, kernel=kernel, noise=1e-4)
+    gp = gp.with_hyperparameters(hyper)
     units = gp.standardization
     points = torch.rand(4, 5, DIM, dtype=torch.float64, generator=generator)
     noise = torch.full_like(y, 1e-4) if y_var is None else y_var / units.y_scale**2
@@ -78,8 +80,9 @@ def test_posteriors_equal_botorch(kernel: str, known_noise: bool) -> None:
     gradient = gp.gradient_posterior(points)
     for i in range(DIM):
         target = (grad[:, i : i + 1] - units.grad_shift[i]) / units.grad_scale[i]
-        partial = peer(x, target, torch.full_like(y, 1e-4), kernel=kernel, hyper=hyper, b=i + 1).posterior(points)
         scale = float(units.grad_scale[i])
+        noise = torch.full_like(y, 1e-4) if grad_var is None else grad_var[:, i : i + 1] / scale**2
+        partial = peer(x, target, noise, kernel=kernel, hyper=hyper, b=i + 1).posterior(points)
         mean, variance = partial.mean.squeeze(-1), partial.variance.squeeze(-1)
         torch.testing.assert_close(gradient.mean[..., i], units.grad_shift[i] + scale * mean, rtol=0, atol=1e-8)
         torch.testing.assert_close(gradient.variance[..., i], scale**2 * variance, rtol=0, atol=1e-8)

@@ -36,8 +36,9 @@ def test_append_equals_a_fresh_factorisation(case: Case, start: int) -> None:
     kernel, x, y, g = case
     whole = JointGradientGP(x, y, g, kernel=kernel)
     part = JointGradientGP(x[:start], y[:start], g[:start], kernel=kernel, standardization=whole.standardization)
-    grown = part.append(x[start:], y[start:], g[start:])
     points, scale = random_points(4, x.shape[1]), whole.standardization.y_scale
+    part.moments(points)  # factors, so that there is something to extend
+    grown = part.append(x[start:], y[start:], g[start:])
     actual, expected = grown.joint_moments(points), whole.joint_moments(points)
     torch.testing.assert_close(actual.mean / scale, expected.mean / scale, rtol=1e-8, atol=1e-8)
     torch.testing.assert_close(actual.covariance / scale**2, expected.covariance / scale**2, rtol=1e-8, atol=1e-8)

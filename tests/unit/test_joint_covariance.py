@@ -15,14 +15,9 @@ from eign.models.derivative_kernels import (
     prior_variances,
     with_hyperparameters,
 )
-from eign.models.joint_covariance import (
-    TrainingPairs,
-    covariance_matrix,
-    derivative_products,
-    term_pairs,
-    trace_derivatives,
-    training_pairs,
-)
+from eign.models.joint_covariance import covariance_matrix, derivative_products, trace_derivatives
+from eign.models.joint_rows import TrainingPairs, training_pairs
+from eign.models.joint_terms import term_pairs
 
 N, D = 6, 3
 

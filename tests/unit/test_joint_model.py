@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from eign.models.derivative_kernels import KERNELS
+from eign.models.fitting import fit
 from eign.models.joint import JointGradientGP
-from eign.models.joint_hyperparameters import JointHyperparameters
+from eign.models.joint_hyperparameters import JointHyperparameters, negative_log_prior
 from joint_cases import observe, random_points, smooth
 
 
@@ -116,6 +117,7 @@ def test_append_equals_a_fresh_factorisation(kernel: str, missing: float, count:
     x, y, g = observe(14, 3, missing=missing)
     whole = JointGradientGP(x, y, g, kernel=kernel)
     part = JointGradientGP(x[:-count], y[:-count], g[:-count], kernel=kernel, standardization=whole.standardization)
+    part.moments(x)  # factors
     grown = part.append(x[-count:], y[-count:], g[-count:])
     points = random_points(5, 3)
     actual, expected = grown.joint_moments(points), whole.joint_moments(points)
@@ -129,9 +131,11 @@ def test_append_many_times_and_predict_by_both_paths() -> None:
     x, y, g = observe(12, 2, missing=0.3)
     grown = JointGradientGP(x[:4], y[:4], g[:4])
     whole = JointGradientGP(x, y, g, standardization=grown.standardization)
-    for i in range(4, 12):
-        grown = grown.append(x[i : i + 1], y[i : i + 1], g[i : i + 1])
     points = random_points(5, 2)
+    for i in range(4, 12):
+        if i != 7:  # two at once
+            grown.moments(points)
+        grown = grown.append(x[i : i + 1], y[i : i + 1], g[i : i + 1])
     assert_close(grown.posterior(points).mean[:, 0], whole.moments(points)[0], 1e-8)
     assert_close(grown.posterior(points).variance[:, 0], whole.moments(points)[1], 1e-8)
     assert_close(
@@ -141,10 +145,22 @@ def test_append_many_times_and_predict_by_both_paths() -> None:
     )
 
 
+def test_append_extends_the_factor_it_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, g = observe(12, 2)
+    gp = JointGradientGP(x[:10], y[:10], g[:10])
+    gp.moments(x)
+    monkeypatch.setattr("eign.models.joint.condition", None)  # a fresh factorisation would fail
+    grown = gp.append(x[10:11], y[10:11], g[10:11]).append(x[11:], y[11:], g[11:])
+    assert grown.moments(x)[0].isfinite().all()
+    assert len(grown._conditioned().factored.weights) == 36
+
+
 def test_append_to_values_alone() -> None:
     """Rows of a kind that the old model had none of."""
     x, y, g = observe(8, 2)
-    grown = JointGradientGP(x[:5], y[:5]).append(x[5:], y[5:], g[5:])
+    values = JointGradientGP(x[:5], y[:5])
+    values.moments(x)
+    grown = values.append(x[5:], y[5:], g[5:])
     g = torch.where(torch.arange(8)[:, None] < 5, torch.nan, g)
     whole = JointGradientGP(x, y, g, standardization=grown.standardization)
     points = random_points(5, 2)
@@ -243,3 +259,42 @@ def test_output_indices_and_dimension_are_checked() -> None:
         gp.posterior(random_points(1, 2), output_indices=[1])
     with pytest.raises(ValueError, match="3 coordinates"):
         gp.with_hyperparameters(JointGradientGP(*observe(5, 3)).hyperparameters)
+
+
+def test_the_public_fit() -> None:
+    gp = JointGradientGP(*observe(10, 2))
+    assert fit(gp) is gp
+    assert not np.array_equal(gp.hyperparameters.theta, JointGradientGP(*observe(10, 2)).hyperparameters.theta)
+
+
+def test_restart_leaves_a_bad_optimum() -> None:
+    """Lengthscales at their lower bound explain nothing, and the likelihood is flat there."""
+    gp = JointGradientGP(*observe(15, 2), kernel="additive+full")
+    far = gp.hyperparameters.at(np.log([0.01, 0.01, 1.0, 0.01, 0.01, 1.0]))
+    stuck, moved = gp.with_hyperparameters(far), gp.with_hyperparameters(far)
+    value, restarted = stuck.fit_hyperparameters().value[0], moved.fit_hyperparameters(restart=True).value[0]
+    assert restarted <= value
+    assert restarted == pytest.approx(gp.fit_hyperparameters().value[0], abs=1e-3)
+
+
+def test_log_likelihood_is_a_density_in_the_units_given() -> None:
+    x, y, g = observe(10, 2, missing=0.2)
+    gp, scaled = JointGradientGP(x, y, g), JointGradientGP(x, 100.0 * y, 100.0 * g)
+    rows = int(torch.isfinite(y).sum() + torch.isfinite(g).sum())
+    assert scaled.log_likelihood() == pytest.approx(gp.log_likelihood() - rows * np.log(100.0), rel=1e-8)
+    end = gp.fit_hyperparameters()
+    prior = negative_log_prior(gp.hyperparameters.theta, gp.hyperparameters)[0]
+    expected = -(end.value[0] - prior) - rows * np.log(gp.standardization.y_scale)
+    assert gp.log_likelihood() == pytest.approx(expected, rel=1e-8)
+    grown = gp.append(x[:0], y[:0], g[:0])
+    assert grown.log_likelihood() == pytest.approx(gp.log_likelihood(), rel=1e-8)
+
+
+def test_sampling_repeated_and_observed_points_needs_no_jitter() -> None:
+    """GPyTorch warns when it adds jitter, and a warning is an error here."""
+    x, y, g = observe(12, 3)
+    gp = JointGradientGP(x, y, g)
+    gp.fit_hyperparameters()
+    new = random_points(2, 3)
+    samples = gp.posterior(torch.cat([new, new, x[:4], x[:2] + 1e-7])).rsample(torch.Size([3]))
+    assert torch.isfinite(samples).all()

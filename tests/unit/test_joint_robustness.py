@@ -12,7 +12,7 @@ from torch import Tensor
 from eign.models.derivative_kernels import KERNELS, default_terms, with_hyperparameters
 from eign.models.joint import JointGradientGP
 from eign.models.joint_factor import factorize, nugget
-from eign.models.joint_fitting import JointData, negative_log_posterior
+from eign.models.joint_fitting import JointData, factor_rows, negative_log_posterior
 from eign.models.joint_hyperparameters import LENGTHSCALE_BOUNDS, OUTPUTSCALE_BOUNDS, JointHyperparameters
 from joint_cases import observe, random_points, smooth
 
@@ -109,6 +109,11 @@ def test_no_observation_is_the_prior() -> None:
     torch.testing.assert_close(variance, torch.ones(3, dtype=torch.float64))
     x, y, g = observe(3, 2)
     assert torch.isfinite(gp.append(x, y, g).moments(x)[0]).all()
+    gp.fit_hyperparameters()
+    # The modes of the priors: exp(log 0.4 - 0.7^2) and (2 - 1) / 0.5.
+    (term,) = gp.hyperparameters.terms
+    assert term.lengthscale == pytest.approx(0.4 * np.exp(-0.49), rel=1e-2)
+    assert term.outputscale == pytest.approx(2.0, rel=1e-2)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -123,6 +128,28 @@ def test_lengthscales_at_their_bounds(kernel: str, lengthscale: float) -> None:
     assert np.isfinite(posterior.value)
     assert np.isfinite(posterior.gradient).all()
     assert (np.linalg.eigvalsh(posterior.curvature) > 0).all()
+
+
+def test_random_pathologies() -> None:
+    """Repeated points, points on a grid or a line, clusters of any size; any hyperparameters inside the bounds."""
+    rng = np.random.default_rng(0)
+    for trial in range(100):
+        d, n = int(rng.integers(1, 6)), int(rng.integers(2, 60))
+        x = rng.random((n, d))
+        clustered = x[:1] + 10.0 ** -rng.uniform(1, 16, (n, 1)) * rng.normal(size=(n, d))
+        line = np.repeat(np.linspace(0.0, 1.0, n)[:, None], d, 1)
+        x = (x, x[rng.integers(0, max(1, n // 4), n)], clustered, np.round(2.0 * x) / 2.0, line)[trial % 5]
+        terms = default_terms(KERNELS[trial // 5 % len(KERNELS)], d)
+        lengths = np.exp(rng.uniform(*np.log(LENGTHSCALE_BOUNDS), (len(terms), d)))
+        scales = np.exp(rng.uniform(*np.log(OUTPUTSCALE_BOUNDS), len(terms)))
+        hyper = JointHyperparameters(with_hyperparameters(terms, lengths, scales))
+        data = JointData.of(x, rng.normal(size=(n, d + 1)), np.full((n, d + 1), np.nan))
+        posterior = negative_log_posterior(hyper.theta, data, hyper)
+        assert np.isfinite(posterior.value)
+        assert np.isfinite(posterior.gradient).all()
+        assert (np.linalg.eigvalsh(posterior.curvature) > 0).all()
+        # No pivot below the root of the nugget: the matrix before it was positive semidefinite.
+        assert np.diagonal(factor_rows(data, hyper).lower).min() > 0.99 * nugget(data.pairs.rows) ** 0.5
 
 
 @pytest.mark.parametrize("rows", [10, 300, 1200])

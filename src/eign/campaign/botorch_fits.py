@@ -17,8 +17,8 @@ from gpytorch.priors import GammaPrior, LogNormalPrior  # type: ignore[import-un
 from numpy.typing import NDArray
 from torch import Tensor
 
-from eign.models.fitting import LENGTHSCALE_PRIOR, OUTPUTSCALE_PRIOR
 from eign.models.independent import NUGGET
+from eign.models.map_objective import LENGTHSCALE_PRIOR, OUTPUTSCALE_PRIOR
 
 Form = Literal["list", "batched"]
 Array = NDArray[np.float64]

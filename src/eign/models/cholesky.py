@@ -52,14 +52,17 @@ def cholesky(matrix: Array, *, overwrite: bool = False) -> tuple[Array, float]:
         return np.empty((0, 0), order="F"), 0.0
     work = matrix if overwrite else matrix.copy()
     diagonal = np.diagonal(matrix).copy()
+    factor, info = lapack.dpotrf(work.T, lower=1, clean=0, overwrite_a=1)
+    # OpenBLAS reports success on NaN; every entry reaches the last diagonal element, so that one tells.
+    if info == 0 and np.isfinite(factor[-1, -1]):
+        return factor, 0.0
     scale = float(diagonal.mean())
-    for relative in (0.0, *JITTERS) if np.isfinite(scale) else ():
-        if relative:
-            # LAPACK has overwritten the upper triangle of `work`, which is the lower one of its transpose.
-            work[...] = np.tril(work, -1) + np.tril(work, -1).T
-            np.fill_diagonal(work, diagonal + relative * scale)
+    for relative in JITTERS if np.isfinite(scale) else ():
+        # LAPACK has overwritten the upper triangle of `work`, which is the lower one of its transpose.
+        work[...] = np.tril(work, -1) + np.tril(work, -1).T
+        np.fill_diagonal(work, diagonal + relative * scale)
         factor, info = lapack.dpotrf(work.T, lower=1, clean=0, overwrite_a=1)
-        if info == 0:
+        if info == 0 and np.isfinite(factor[-1, -1]):
             return factor, relative * scale
     raise FactorizationError(
         f"a covariance matrix of size {len(matrix)} has no Cholesky factor, even with jitter {JITTERS[-1]:g}: "

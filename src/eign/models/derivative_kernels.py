@@ -149,7 +149,9 @@ def covariance_blocks(terms: Sequence[Term], delta: Array, *, left: bool, right:
         (d+1 or 1) x (d+1 or 1) x pairs.
     """
     d, pairs = len(delta), delta.shape[1:]
-    blocks = np.zeros((1 + d * left, 1 + d * right, *pairs))
+    # In memory the blocks come just before the last index, so that a matrix with one row a left point is a view.
+    stored = np.zeros((*pairs[:-1], 1 + d * left, 1 + d * right, *pairs[-1:]))
+    blocks = np.moveaxis(stored, (len(pairs) - 1, len(pairs)), (0, 1)) if pairs else stored
     for term in terms:
         precision = _over_pairs(term.precision, delta)
         scaled = precision * delta
@@ -179,11 +181,12 @@ def covariance_blocks_vjp(terms: Sequence[Term], delta: Array, cotangent: Array)
         Q D_k + l_k^{-2} \bigl( \phi' V_k - \phi'' ((M + M^\top) D)_k \bigr), \qquad
         Q = \phi' G_{00} + \phi'' \Bigl( V \cdot D - \sum_i M_{ii} / l_i^2 \Bigr) - \phi''' D^\top M D
 
-    and an additive term the same for each coordinate on its own, with G_00 shared.
+    and an additive term the same for each coordinate on its own, with G_00 shared. The pairs of `cotangent` and `delta`
+    broadcast, so that several cotangents share the profiles.
     """
     left, right = cotangent.shape[0] > 1, cotangent.shape[1] > 1
-    total = np.zeros_like(delta)
-    mixed = np.zeros_like(delta)
+    shape = (len(delta), *np.broadcast_shapes(delta.shape[1:], cotangent.shape[2:]))
+    total, mixed = np.zeros(shape), np.zeros(shape)
     if left:
         mixed += cotangent[1:, 0]
     if right:
@@ -207,11 +210,8 @@ def covariance_blocks_vjp(terms: Sequence[Term], delta: Array, cotangent: Array)
                 quadratic = diagonal * scaled * scaled
             slope -= phi2 * turned
             along -= diagonal * precision
-        else:
-            quadratic = np.zeros_like(delta)
-        if full:
-            along, quadratic = along.sum(0), quadratic.sum(0)
-        total += scaled * (phi1 * cotangent[0, 0] + phi2 * along - phi3 * quadratic)
+            total -= scaled * phi3 * (quadratic.sum(0) if full else quadratic)
+        total += scaled * (phi1 * cotangent[0, 0] + phi2 * (along.sum(0) if full else along))
         total += precision * slope
     return total
 

@@ -1,61 +1,41 @@
-r"""Maximum a posteriori hyperparameters of many independent Gaussian processes at once.
+"""Maximum a posteriori hyperparameters of many independent Gaussian processes at once: starts, search, choice."""
 
-| symbol | meaning |
-|---|---|
-| theta | log l_1 .. log l_d, log s, and log nu if the noise is learned |
-| K = s C + D | covariance of the observations; D is diagonal: known noise, nugget and nu |
-| m | constant mean, at its optimum (1'K^{-1}y) / (1'K^{-1}1) for each theta, so that it adds no variable |
-| alpha | K^{-1} (y - m) |
-| K_j | dK / d theta_j |
-| P | K^{-1} - K^{-1} 1 1' K^{-1} / (1' K^{-1} 1) |
-
-The negative log posterior, its gradient, and a curvature that costs O(n^2 d) once K is inverted:
-
-.. math::
-    J &= \tfrac12 (y-m)^\top\alpha + \tfrac12\log|K| + \tfrac n2\log 2\pi - \log p(\theta) \\
-    J_j &= \tfrac12\operatorname{tr}(K^{-1}K_j) - \tfrac12\alpha^\top K_j\alpha - \partial_j\log p \\
-    J_{ij} &\approx \tfrac12\,\alpha^\top K_i P K_j\alpha - \partial_{ij}\log p
-
-The last line is the average information of restricted maximum likelihood: the mean of the observed and the expected
-Hessian without the terms whose expectation is zero. It is positive definite, tells L-BFGS the shape of the problem from
-the first step on, and makes the promised decrease an honest measure of how far the optimum is.
-"""
-
-import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eign.models import lbfgs
-from eign.models.cholesky import FactorizationError, cholesky, gram_triangle, triangular_inverse
-from eign.models.kernels import (
-    Correlation,
-    correlation_matrix,
-    squared_differences_product,
-    weighted_squared_differences,
-)
+from eign.models.cholesky import FactorizationError
+from eign.models.kernels import Correlation
+from eign.models.map_objective import LENGTHSCALE_PRIOR as LENGTHSCALE_PRIOR
+from eign.models.map_objective import NOISE_PRIOR as NOISE_PRIOR
+from eign.models.map_objective import OUTPUTSCALE_PRIOR as OUTPUTSCALE_PRIOR
+from eign.models.map_objective import Posterior, Problem, negative_log_prior, stacked_posterior
 from eign.models.threads import map_threads
 
 Array = NDArray[np.float64]
 
-LENGTHSCALE_PRIOR: Final = (float(np.log(0.4)), 0.7)
-"""Location and scale of the log-normal prior of each lengthscale, unit cube."""
-OUTPUTSCALE_PRIOR: Final = (2.0, 0.5)
-"""Concentration and rate of the gamma prior of the outputscale, standardised units."""
-NOISE_PRIOR: Final = (-4.0, 1.0)
-"""Location and scale of the log-normal prior of a learned noise variance; BoTorch's."""
-
 _LENGTHSCALE_BOUNDS: Final = (1e-2, 1e2)
 _OUTPUTSCALE_BOUNDS: Final = (1e-4, 1e3)
 _NOISE_BOUNDS: Final = (1e-8, 1e1)
-# Stop when less than this is left to gain per datum: at n = 500 that is 0.07 posterior standard deviations in theta.
-_DECREASE_PER_DATUM: Final = 5e-6
+# Stop when less than this is left to gain per datum: at n = 500 that is 0.1 posterior standard deviations in theta.
+_DECREASE_PER_DATUM: Final = 1e-5
 # Problems are evaluated together up to this many matrix elements: it saves interpreter time where that dominates.
 _STACKED_ELEMENTS: Final = 25000
-_START_LENGTHSCALES: Final = (0.4, 1.5, 0.15)
+# Starts of a first fit: the prior mode, long, and for a partial derivative short along its own coordinate and long on
+# the others. So it is for separable functions, and it is an optimum that the first two miss (by 95 nats on Ackley 14).
+_START_LENGTHSCALES: Final = (0.25, 1.5)
+_OWN_LENGTHSCALES: Final = (0.05, 4.0)
+# Another local optimum is followed while it is at most this much worse: one more datum can make it the better one.
+_RIVAL_EXCESS: Final = 5.0
+_RIVAL_DISTANCE: Final = 0.5
+_SECANT_PAIRS: Final = 8
+# Every fourth size one process gets a fresh start with a few evaluations; if it comes close it goes on as a rival.
+_FRESH_EVERY: Final = 4
+_FRESH_EVALUATIONS: Final = 8
 
 
 class Fittable(Protocol):
@@ -77,34 +57,53 @@ def fit(model: ModelT) -> ModelT:
     return model
 
 
-class Problem(NamedTuple):
-    """The standardised observations of one process, or of C of equal size.
+@dataclass(frozen=True, slots=True, eq=False)
+class WarmStart:
+    """What a fit leaves to the next one; plain numbers, so that a study can store it.
 
     Attributes:
-        x: Inputs, `... x n x d`.
-        y: Targets, `... x n`.
-        noise: Known noise variances, `... x n`.
+        theta: The optimum of each process, `B x p`.
+        steps: Secant pairs of the last search, which save a quarter of the evaluations, `B x m x p`.
+        changes: The gradient's changes along `steps`.
+        rival_owner: Which process each rival belongs to, `R`; a rival is another local optimum, hardly worse.
+        rival_theta: Where it is, `R x p`.
     """
 
-    x: Array
-    y: Array
-    noise: Array
+    theta: Array
+    steps: Array
+    changes: Array
+    rival_owner: NDArray[np.intp]
+    rival_theta: Array
 
+    @classmethod
+    def at(cls, theta: Array) -> "WarmStart":
+        """A start that knows an optimum and nothing else."""
+        empty = np.zeros((len(theta), _SECANT_PAIRS, theta.shape[1]))
+        return cls(theta, empty, empty, np.zeros(0, dtype=np.intp), np.zeros((0, theta.shape[1])))
 
-class Posterior(NamedTuple):
-    """The negative log posterior J, with gradient `... x p`, curvature `... x p x p` and the optimal mean."""
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists, from which `from_json` builds an equal object."""
+        return {name: getattr(self, name).tolist() for name in self.__slots__} | {"p": self.theta.shape[1]}
 
-    value: Array | float
-    gradient: Array
-    curvature: Array
-    mean: Array | float
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "WarmStart":
+        """The start that `to_json` described."""
+        theta, steps, changes = (np.array(stored[name], dtype=np.float64) for name in ("theta", "steps", "changes"))
+        owner = np.array(stored["rival_owner"], dtype=np.intp)
+        return cls(theta, steps, changes, owner, np.array(stored["rival_theta"]).reshape(len(owner), stored["p"]))
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The result for B problems: theta `B x p`, means `B`, values of J `B`, evaluations in all and convergence `B`.
+    """The result for B problems.
 
-    `memory` holds secant pairs, by which a refit after a few more observations saves a quarter of its evaluations.
+    Attributes:
+        theta: `B x p`.
+        mean: The optimal constant means, `B`.
+        value: J at theta, `B`.
+        evaluations: Of J, all problems and starts together.
+        converged: Whether the search of each problem met its stopping test, `B`.
+        warm_start: For the next fit.
     """
 
     theta: Array
@@ -112,107 +111,7 @@ class Fit:
     value: Array
     evaluations: int
     converged: NDArray[np.bool_]
-    memory: lbfgs.Memory
-
-
-def negative_log_posterior(theta: Array, problem: Problem, kernel: Correlation) -> Posterior:
-    """J of this module's docstring, `... x p -> ...`, p = d + 1, or d + 2 if the noise is learned.
-
-    Raises:
-        FactorizationError: If a covariance matrix is not positive definite even with jitter.
-    """
-    stacked = Problem(*(part.reshape((-1, *part.shape[theta.ndim - 1 :])) for part in problem))
-    result = _stacked_posterior(theta.reshape(-1, theta.shape[-1]), stacked, kernel)
-    arrays = (np.asarray(part) for part in result)
-    return Posterior(*(part.reshape((*theta.shape[:-1], *part.shape[1:])) for part in arrays))
-
-
-def _stacked_posterior(theta: Array, problem: Problem, kernel: Correlation) -> Posterior:
-    """The same for exactly one leading dimension, `C x p -> C`."""
-    x, y, noise = problem
-    count, size, dim = x.shape
-    buffers = _BUFFERS.resize(count, size)
-    scale, learned = np.exp(theta[:, dim, None]), np.exp(theta[:, dim + 1 :])
-    a = (x - 0.5) * np.exp(-theta[:, None, :dim])
-    covariance, slope = correlation_matrix(kernel, a, out=(buffers.covariance, buffers.slope))
-    covariance *= scale[..., None]
-    diagonal = noise + learned.sum(axis=1, keepdims=True)
-    whitener = buffers.whitener
-    for c in range(count):
-        covariance[c].flat[:: size + 1] += diagonal[c]
-        lower, jitter = cholesky(covariance[c], overwrite=True)
-        diagonal[c] += jitter
-        triangular_inverse(lower, out=whitener[c].T)
-    upper = whitener  # each is stored as A', which is upper triangular
-    log_determinant = -np.log(np.einsum("cii->ci", upper)).sum(axis=1)
-
-    both = np.stack([y, np.ones_like(y)], axis=-1)
-    solved = upper @ (upper.swapaxes(-1, -2) @ both)
-    information = solved[..., 1].sum(axis=-1)
-    mean = solved[..., 0].sum(axis=-1) / information
-    alpha, residual = solved[..., 0] - mean[:, None] * solved[..., 1], y - mean[:, None]
-
-    products = np.empty((count, size, theta.shape[1]))  # K_j alpha
-    products[..., :dim] = scale[..., None] * squared_differences_product(slope, a, alpha)
-    products[..., dim] = residual - diagonal * alpha
-    products[..., dim + 1 :] = learned[:, None] * alpha[..., None]
-    whitened = upper.swapaxes(-1, -2) @ products
-    shifts = (solved[:, None, :, 1] @ products) / np.sqrt(information)[:, None, None]
-    curvature = 0.5 * (whitened.swapaxes(-1, -2) @ whitened - shifts.swapaxes(-1, -2) * shifts)
-
-    for c in range(count):
-        gram_triangle(whitener[c].T)
-    inverse = whitener  # one triangle of K^{-1}, the other is zero
-    inverse_diagonal = np.einsum("cii->ci", inverse)
-    gradient = -0.5 * (alpha[:, None] @ products)[:, 0]
-    gradient[:, dim] += 0.5 * (size - (inverse_diagonal * diagonal).sum(axis=-1))
-    gradient[:, dim + 1 :] += 0.5 * learned * inverse_diagonal.sum(axis=-1, keepdims=True)
-    weights = np.multiply(inverse, slope, out=slope)  # each pair once, hence no factor 1/2
-    gradient[:, :dim] += scale * weighted_squared_differences(weights, a)
-
-    penalty, slopes, bends = negative_log_prior(theta, dim)
-    curvature[:, np.arange(len(bends.T)), np.arange(len(bends.T))] += bends
-    value = 0.5 * (residual * alpha).sum(axis=-1) + log_determinant + 0.5 * size * np.log(2 * np.pi) + penalty
-    return Posterior(value, gradient + slopes, curvature, mean)
-
-
-class _Buffers(threading.local):
-    """Stacks of matrices a thread, kept between evaluations: fresh memory costs more than the arithmetic on it."""
-
-    def __init__(self) -> None:
-        self.covariance = self.slope = self.whitener = np.empty((0, 0, 0))
-
-    def resize(self, count: int, size: int) -> Self:
-        """Stacks of `count x size x size`; the whiteners are zero below their diagonals and must be kept so."""
-        if self.covariance.shape != (count, size, size):
-            self.covariance, self.slope = np.empty((count, size, size)), np.empty((count, size, size))
-            self.whitener = np.zeros((count, size, size))
-        return self
-
-
-_BUFFERS: Final = _Buffers()
-
-
-def negative_log_prior(theta: Array, dim: int) -> tuple[Array, Array, Array]:
-    r"""The penalty -log p(l, s, nu) with its first and second derivatives with respect to theta, `... x p -> ...`.
-
-    .. math::
-        -\log p(l_k) = \log l_k + \tfrac12 z_k^2 + \log(\sigma\sqrt{2\pi}), \quad z_k = (\log l_k - \mu)/\sigma, \qquad
-        -\log p(s) = \beta s - (a-1)\log s - a\log\beta + \log\Gamma(a)
-
-    These are densities of l, s and nu themselves, as in GPyTorch: no Jacobian for the logarithm.
-    """
-    location, width = np.repeat([LENGTHSCALE_PRIOR, NOISE_PRIOR], [dim + 1, theta.shape[-1] - dim - 1], axis=0).T
-    z = (theta - location) / width
-    terms = theta + 0.5 * z * z + np.log(width * np.sqrt(2 * np.pi))
-    slopes, bends = 1.0 + z / width, np.broadcast_to(width**-2.0, theta.shape).copy()
-    concentration, rate = OUTPUTSCALE_PRIOR
-    scaled = rate * np.exp(theta[..., dim])
-    # log Gamma(2) = 0
-    terms[..., dim] = scaled - (concentration - 1) * theta[..., dim] - concentration * np.log(rate)
-    slopes[..., dim] = scaled - (concentration - 1)
-    bends[..., dim] = scaled
-    return terms.sum(axis=-1), slopes, bends
+    warm_start: WarmStart
 
 
 def bounds(dim: int, *, learn_noise: bool) -> tuple[Array, Array]:
@@ -223,73 +122,104 @@ def bounds(dim: int, *, learn_noise: bool) -> tuple[Array, Array]:
 
 
 def fit_problems(
-    problems: Sequence[Problem],
-    kernel: Correlation,
-    *,
-    learn_noise: bool = False,
-    warm: Array | None = None,
-    memory: lbfgs.Memory | None = None,
+    problems: Sequence[Problem], kernel: Correlation, *, learn_noise: bool = False, warm: WarmStart | None = None
 ) -> Fit:
     """The best theta found for each problem.
 
+    A first fit has three starts for each problem. Later ones start at the previous optimum and at its rivals, and now
+    and then one problem, in turn, also from scratch.
+
     Args:
-        problems: One per Gaussian process; they may have different numbers of observations.
+        problems: The process of f and, if there are more, those of its partial derivatives in order; they may have
+            different numbers of observations.
         kernel: The correlation they share.
         learn_noise: Whether a noise variance is fitted for each.
-        warm: The previous optimum `B x p`, then the only start; without it there are several.
-        memory: What the previous fit remembered.
+        warm: What the previous fit left.
     """
-    dim = problems[0].x.shape[1]
-    if warm is not None:
-        return _descend(problems, kernel, warm, np.arange(len(problems)), memory)
-    level = [0.0, *([NOISE_PRIOR[0]] if learn_noise else [])]
-    starts = np.array([[*np.full(dim, np.log(length)), *level] for length in _START_LENGTHSCALES])
-    owner = np.repeat(np.arange(len(problems)), len(starts))
-    all_fits = _descend(problems, kernel, np.tile(starts, (len(problems), 1)), owner)
-    best = np.argmin(np.where(np.isfinite(all_fits.value), all_fits.value, np.inf).reshape(-1, len(starts)), axis=1)
-    chosen = np.arange(len(problems)) * len(starts) + best
-    return Fit(
-        all_fits.theta[chosen],
-        all_fits.mean[chosen],
-        all_fits.value[chosen],
-        all_fits.evaluations,
-        all_fits.converged[chosen],
-        lbfgs.Memory(*(part[chosen] for part in all_fits.memory)),
-    )
+    count, dim = len(problems), problems[0].x.shape[1]
+    fresh = _fresh_starts(count, dim, learn_noise=learn_noise)
+    if warm is None:
+        owner = np.tile(np.arange(count), len(fresh))
+        warm = WarmStart.at(fresh[0])
+        return _best_of(_descend(problems, kernel, np.concatenate(fresh), owner, warm), owner, warm)
+    starts, owners = [warm.theta, warm.rival_theta], [np.arange(count), warm.rival_owner]
+    turn, skipped = divmod(len(problems[0].y), _FRESH_EVERY)
+    if not skipped:
+        lap, challenged = divmod(turn, count)
+        starts.append(fresh[lap % len(fresh)][challenged : challenged + 1])
+        owners.append(np.array([challenged]))
+    owner = np.concatenate(owners)
+    return _best_of(_descend(problems, kernel, np.concatenate(starts), owner, warm), owner, warm)
+
+
+def _fresh_starts(count: int, dim: int, *, learn_noise: bool) -> list[Array]:
+    """Starts that know nothing of the data, each `B x p`."""
+    rest = [0.0, *([NOISE_PRIOR[0]] if learn_noise else [])]
+    starts = [np.tile([np.log(length)] * dim + rest, (count, 1)) for length in _START_LENGTHSCALES]
+    own = np.tile([np.log(_OWN_LENGTHSCALES[1])] * dim + rest, (count, 1))
+    own[0, :dim] = LENGTHSCALE_PRIOR[0]
+    for k in range(count - 1):
+        own[k + 1, k] = np.log(_OWN_LENGTHSCALES[0])
+    return [*starts, own]
 
 
 def _descend(
-    problems: Sequence[Problem],
-    kernel: Correlation,
-    starts: Array,
-    owner: NDArray[np.intp],
-    memory: lbfgs.Memory | None = None,
-) -> Fit:
-    """Minimise J from every start; `owner` says whose start it is."""
+    problems: Sequence[Problem], kernel: Correlation, starts: Array, owner: NDArray[np.intp], warm: WarmStart
+) -> tuple[lbfgs.Minimum, Array]:
+    """Minimise J from every start, `owner` says whose start it is; also the means at the ends."""
     dim = problems[0].x.shape[1]
     low, high = bounds(dim, learn_noise=starts.shape[1] > dim + 1)
     sizes = np.array([len(problem.y) for problem in problems])[owner]
-    means = np.zeros(len(starts))
+    means, lowest = np.zeros(len(starts)), np.full(len(starts), np.inf)
+    fresh = not warm.steps.any()
+    calls = 0
 
     def objective(thetas: Array, index: NDArray[np.intp]) -> lbfgs.Evaluation:
+        nonlocal calls
+        # Near an optimum the curvature at the start is as good as that at each point, and the gradient is cheaper.
+        curvature = calls == 0 or fresh
+        calls += 1
         stacks = _stacks(sizes[index])
 
         def evaluate(stack: NDArray[np.intp]) -> Posterior:
             members = [problems[b] for b in owner[index[stack]]]
             together = Problem(*(np.stack(part) for part in zip(*members, strict=True)))
-            return _safe_posterior(thetas[stack], together, kernel)
+            return _safe_posterior(thetas[stack], together, kernel, curvature=curvature)
 
         results = map_threads(evaluate, stacks, size=int(sizes.max()))
         order = np.argsort(np.concatenate(stacks))
-        value, gradient, curvature, mean = (np.concatenate(part)[order] for part in zip(*results, strict=True))
-        means[index] = mean
-        return lbfgs.Evaluation(value, gradient, curvature)
+        value, gradient, mean = (np.concatenate(part)[order] for part in list(zip(*results, strict=True))[:3])
+        # The mean belongs to the point that the search keeps, not to a step that it rejects.
+        kept = value <= lowest[index]
+        means[index[kept]], lowest[index[kept]] = mean[kept], value[kept]
+        bends = [result.curvature for result in results if result.curvature is not None]
+        return lbfgs.Evaluation(value, gradient, np.concatenate(bends)[order] if curvature else None)
 
-    stopping = lbfgs.Stopping(decrease=_DECREASE_PER_DATUM * np.maximum(sizes, 1), gradient=1e-9)
-    end = lbfgs.minimize(
-        objective, starts, lower=low, upper=high, stopping=stopping, memory=memory or 10, longest_step=2.0
-    )
-    return Fit(end.x, means, end.value, int(end.evaluations.sum()), end.converged, end.memory)
+    pairs = np.zeros((2, len(starts), *warm.steps.shape[1:]))
+    pairs[0, : len(warm.theta)], pairs[1, : len(warm.theta)] = warm.steps, warm.changes
+    limits = np.full(len(starts), 200)
+    limits[len(warm.theta) + len(warm.rival_theta) :] = 200 if fresh else _FRESH_EVALUATIONS
+    stopping = lbfgs.Stopping(decrease=_DECREASE_PER_DATUM * np.maximum(sizes, 1), gradient=1e-9, evaluations=limits)
+    memory = lbfgs.Memory(*pairs)
+    end = lbfgs.minimize(objective, starts, lower=low, upper=high, stopping=stopping, memory=memory, longest_step=2.0)
+    return end, means
+
+
+def _best_of(result: tuple[lbfgs.Minimum, Array], owner: NDArray[np.intp], warm: WarmStart) -> Fit:
+    """The best end for each owner, and the rivals: the next best that is another optimum and not much worse."""
+    end, means = result
+    value = np.where(np.isfinite(end.value), end.value, np.inf)
+    chosen, rivals = [], []
+    for b in range(len(warm.theta)):
+        mine = np.flatnonzero(owner == b)
+        mine = mine[np.argsort(value[mine], kind="stable")]
+        chosen.append(mine[0])
+        apart = np.abs(end.x[mine] - end.x[mine[0]]).max(axis=-1) > _RIVAL_DISTANCE
+        rivals += list(mine[apart & (value[mine] < value[mine[0]] + _RIVAL_EXCESS)][:1])
+    best, others = np.array(chosen), np.array(rivals, dtype=np.intp)
+    steps, changes = (part[best] for part in end.memory)
+    left = WarmStart(end.x[best], steps, changes, owner[others], end.x[others])
+    return Fit(end.x[best], means[best], end.value[best], int(end.evaluations.sum()), end.converged[best], left)
 
 
 def _stacks(sizes: NDArray[np.int_]) -> list[NDArray[np.intp]]:
@@ -302,18 +232,20 @@ def _stacks(sizes: NDArray[np.int_]) -> list[NDArray[np.intp]]:
     return stacks
 
 
-def _safe_posterior(theta: Array, problem: Problem, kernel: Correlation) -> Posterior:
+def _safe_posterior(theta: Array, problem: Problem, kernel: Correlation, *, curvature: bool) -> Posterior:
     """J of a stack, infinite for members that cannot be factorised; without observations it is the prior's."""
     if not problem.y.shape[-1]:
         value, slopes, bends = negative_log_prior(theta, problem.x.shape[-1])
-        return Posterior(value, slopes, bends[..., None] * np.eye(theta.shape[-1]), np.zeros_like(value))
+        return Posterior(value, slopes, np.zeros_like(value), bends[..., None] * np.eye(theta.shape[-1]))
     try:
-        return _stacked_posterior(theta, problem, kernel)
+        return stacked_posterior(theta, problem, kernel, curvature=curvature)
     except FactorizationError:
         if len(theta) == 1:
-            return Posterior(np.full(1, np.inf), np.zeros_like(theta), np.eye(theta.shape[1])[None], np.zeros(1))
+            return Posterior(np.full(1, np.inf), np.zeros_like(theta), np.zeros(1), np.eye(theta.shape[1])[None])
     parts = [
-        _safe_posterior(theta[c : c + 1], Problem(*(part[c : c + 1] for part in problem)), kernel)
+        _safe_posterior(theta[c : c + 1], Problem(*(part[c : c + 1] for part in problem)), kernel, curvature=curvature)
         for c in range(len(theta))
     ]
-    return Posterior(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    value, gradient, mean = (np.concatenate(part) for part in list(zip(*parts, strict=True))[:3])
+    curved = [part.curvature for part in parts if part.curvature is not None]
+    return Posterior(value, gradient, mean, np.concatenate(curved) if curvature else None)

@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from eign.data import Observations, Standardization, standardize_independent
-from eign.models.fitting import Fit, Problem, fit_problems
+from eign.models.fitting import Fit, WarmStart, fit_problems
 from eign.models.hyperparameters import Hyperparameters
 from eign.models.kernels import correlation
-from eign.models.lbfgs import Memory
+from eign.models.map_objective import Problem
 from eign.models.posteriors import GradientPosterior
 from eign.models.processes import (
     Data,
@@ -96,8 +96,7 @@ class IndependentGradientGP(ValueModel):
         self._given_standardization = standardization
         self._standardization = standardization or standardize_independent(self._observations)
         self._hyperparameters = Hyperparameters.default(self._observations.dim)
-        self._start: Hyperparameters | None = None
-        self._memory: Memory | None = None
+        self._warm_start: WarmStart | None = None
         self._processes: Processes | None = None
         self._extends: IndependentGradientGP | None = None
 
@@ -126,13 +125,22 @@ class IndependentGradientGP(ValueModel):
         """What the factorisation had to add to the diagonal of each process; 0 unless it failed without."""
         return self._conditioned().factor.jitter
 
-    def with_hyperparameters(self, hyperparameters: Hyperparameters) -> "IndependentGradientGP":
-        """The same data with these hyperparameters; a later fit starts from them."""
+    @property
+    def warm_start(self) -> WarmStart | None:
+        """What the last fit left to the next one; None before the first."""
+        return self._warm_start
+
+    def with_hyperparameters(
+        self, hyperparameters: Hyperparameters, warm_start: WarmStart | None = None
+    ) -> "IndependentGradientGP":
+        """The same data with these hyperparameters; a later fit starts from them, or from what an earlier one left."""
         shape = (self._observations.dim + 1, self._observations.dim)
         if hyperparameters.lengthscale.shape != shape:
             raise ValueError(f"lengthscales have shape {hyperparameters.lengthscale.shape}, expected {shape}")
         model = self._copy(self._observations)
-        model._hyperparameters = model._start = hyperparameters
+        model._hyperparameters = hyperparameters
+        theta = hyperparameters.theta(learn_noise=self.noise == "learn")
+        model._warm_start = WarmStart.at(theta) if warm_start is None else warm_start
         return model
 
     def fit_hyperparameters(self) -> Fit:
@@ -146,11 +154,10 @@ class IndependentGradientGP(ValueModel):
             for target, noise, seen in zip(data.targets, data.noise, data.observed, strict=True)
         ]
         learn = self.noise == "learn"
-        warm = None if self._start is None else self._start.theta(learn_noise=learn)
         with single_threaded_blas():
-            result = fit_problems(problems, self._correlation, learn_noise=learn, warm=warm, memory=self._memory)
-        self._memory = result.memory
-        self._hyperparameters = self._start = Hyperparameters.from_theta(result.theta, result.mean)
+            result = fit_problems(problems, self._correlation, learn_noise=learn, warm=self._warm_start)
+        self._warm_start = result.warm_start
+        self._hyperparameters = Hyperparameters.from_theta(result.theta, result.mean)
         return result
 
     def append(
@@ -172,7 +179,7 @@ class IndependentGradientGP(ValueModel):
             if len(new)
             else self._observations
         )
-        model._memory, model._extends = self._memory, self
+        model._extends = self
         return model
 
     def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -238,10 +245,10 @@ class IndependentGradientGP(ValueModel):
     def _copy(self, observations: Observations) -> "IndependentGradientGP":
         model = object.__new__(IndependentGradientGP)
         ValueModel.__init__(model)
-        for name in ("kernel", "noise", "_correlation", "_given_standardization", "_hyperparameters", "_start"):
+        for name in ("kernel", "noise", "_correlation", "_given_standardization", "_hyperparameters", "_warm_start"):
             setattr(model, name, getattr(self, name))
         model._observations, model._standardization = observations, self._standardization
-        model._memory = model._processes = model._extends = None
+        model._processes = model._extends = None
         return model
 
     def _in_given_units(self, mean: Array, variance: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:

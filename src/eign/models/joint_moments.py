@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from eign.models.derivative_kernels import (
     covariance_blocks_vjp,
     prior_variances,
 )
-from eign.models.joint_covariance import covariance_matrix, term_pairs
+from eign.models.joint_covariance import covariance_matrix
 from eign.models.joint_factor import extend, unwhiten, whiten
 from eign.models.joint_fitting import (
     FactoredRows,
@@ -37,12 +38,13 @@ from eign.models.joint_fitting import (
     solve_mean,
 )
 from eign.models.joint_hyperparameters import JointHyperparameters
+from eign.models.joint_terms import term_pairs
 
 SMALLEST_VARIANCE: Final = 1e-10
 """Added to every posterior variance, relative to the prior: what rounding leaves undecided in prior minus explained."""
 
-# Numbers held at once by a covariance of points with rows: 160 MB.
-_CHUNK: Final = 20_000_000
+# Rows of a covariance of what is asked with the observed rows that are worked on at once: they then stay in the cache.
+_CHUNK: Final = 128
 
 
 @dataclass(frozen=True)
@@ -63,17 +65,23 @@ class ConditionedRows:
     hyper: JointHyperparameters
     factored: FactoredRows
 
-    @property
+    @cached_property
     def slopes(self) -> bool:
         """Whether any row is a derivative."""
         return bool((self.row_component > 0).any())
 
-    @property
-    def columns(self) -> NDArray[np.intp]:
-        """Where each row is among all components at all points, component first."""
-        return np.asarray(self.row_component * len(self.x) + self.row_point)
+    @cached_property
+    def columns(self) -> NDArray[np.intp] | slice:
+        """Where each row is among all components at all points, component first; a slice if the order is the same."""
+        columns = self.row_component * len(self.x) + self.row_point
+        return slice(None) if np.array_equal(columns, np.arange(self.column_count)) else columns
 
     @property
+    def column_count(self) -> int:
+        """Number of components at all points, of which the rows are some."""
+        return len(self.x) * (self.x.shape[1] + 1 if self.slopes else 1)
+
+    @cached_property
     def row_scales(self) -> Array:
         """The scale of each row."""
         return np.asarray(self.factored.scales[self.row_component])
@@ -119,7 +127,7 @@ def extended(rows: ConditionedRows, x: Array, data: JointData) -> ConditionedRow
 def cross_covariance(rows: ConditionedRows, x: Array, *, slopes: bool) -> Array:
     """Covariance of f (and grad f, if `slopes`) at m points with the scaled rows: m x (1 or d+1) x N."""
     blocks = covariance_blocks(rows.hyper.terms, _differences(x, rows.x), left=slopes, right=rows.slopes)
-    flat = blocks.transpose(2, 0, 1, 3).reshape(len(x), len(blocks), blocks.shape[1] * len(rows.x))
+    flat = blocks.transpose(2, 0, 1, 3).reshape(len(x), len(blocks), rows.column_count)
     return np.asarray(flat[:, :, rows.columns] * rows.row_scales)
 
 
@@ -127,7 +135,7 @@ def value_moments(rows: ConditionedRows, x: Array) -> tuple[Array, Array]:
     """Mean and variance of f at m points."""
     prior = float(prior_variances(rows.hyper.terms)[0])
     mean, variance = np.empty(len(x)), np.empty(len(x))
-    for part in _chunks(rows, len(x), 1):
+    for part in _chunks(len(x), 1):
         cross = cross_covariance(rows, x[part], slopes=False)[:, 0]
         mean[part] = rows.factored.mean + cross @ rows.factored.weights
         whitened = whiten(rows.factored.lower, cross)
@@ -142,16 +150,14 @@ def value_moments_and_gradients(rows: ConditionedRows, x: Array) -> ValueMoments
     """
     prior, size = float(prior_variances(rows.hyper.terms)[0]), (len(x), x.shape[1])
     result = ValueMoments(np.empty(len(x)), np.empty(len(x)), np.empty(size), np.empty(size))
-    for part in _chunks(rows, len(x), 4):
+    for part in _chunks(len(x), 1):
         cross = cross_covariance(rows, x[part], slopes=False)[:, 0]
         result.mean[part] = rows.factored.mean + cross @ rows.factored.weights
         whitened = whiten(rows.factored.lower, cross)
         result.variance[part] = prior - np.einsum("mr,mr->m", whitened, whitened)
         solved = unwhiten(rows.factored.lower, whitened)
-        result.mean_gradient[part] = _weighted_gradient(
-            rows, x[part], np.broadcast_to(rows.factored.weights, solved.shape)
-        )
-        result.variance_gradient[part] = -2.0 * _weighted_gradient(rows, x[part], solved)
+        weights = np.stack([np.broadcast_to(rows.factored.weights, solved.shape), -2.0 * solved])
+        result.mean_gradient[part], result.variance_gradient[part] = _weighted_gradients(rows, x[part], weights)
     np.maximum(result.variance, 0.0, out=result.variance)
     result.variance[...] += SMALLEST_VARIANCE * prior
     return result
@@ -161,7 +167,7 @@ def joint_moments(rows: ConditionedRows, x: Array) -> tuple[Array, Array]:
     """Mean and covariance of (f, grad f) at each of m points: m x (d+1), m x (d+1) x (d+1)."""
     prior = prior_variances(rows.hyper.terms)
     mean, covariance = np.empty((len(x), len(prior))), np.empty((len(x), len(prior), len(prior)))
-    for part in _chunks(rows, len(x), len(prior)):
+    for part in _chunks(len(x), len(prior)):
         cross = cross_covariance(rows, x[part], slopes=True)
         mean[part] = cross @ rows.factored.weights
         points, components, size = cross.shape
@@ -212,13 +218,15 @@ def _differences(x: Array, z: Array) -> Array:
     return np.asarray(x.T[:, :, None] - z.T[:, None, :])
 
 
-def _weighted_gradient(rows: ConditionedRows, x: Array, weights: Array) -> Array:
-    """The gradient by x of sum_r weights_r k(x, row r), m x N -> m x d."""
+def _weighted_gradients(rows: ConditionedRows, x: Array, weights: Array) -> Array:
+    """The gradients by x of sum_r weights_r k(x, row r) for several sets of weights, s x m x N -> s x m x d."""
+    count, points, _ = weights.shape
+    cotangent = np.zeros((count, points, rows.column_count))
+    cotangent[:, :, rows.columns] = weights * rows.row_scales
     components = x.shape[1] + 1 if rows.slopes else 1
-    cotangent = np.zeros((len(x), components * len(rows.x)))
-    cotangent[:, rows.columns] = weights * rows.row_scales
-    cotangent = cotangent.reshape(len(x), 1, components, len(rows.x)).transpose(1, 2, 0, 3)
-    return np.asarray(covariance_blocks_vjp(rows.hyper.terms, _differences(x, rows.x), cotangent).sum(-1).T)
+    by_component = cotangent.reshape(count, points, 1, components, len(rows.x)).transpose(2, 3, 0, 1, 4)
+    gradient = covariance_blocks_vjp(rows.hyper.terms, _differences(x, rows.x)[:, None], by_component)
+    return np.asarray(gradient.sum(-1).transpose(1, 2, 0))
 
 
 def _differentiable_cross(rows: ConditionedRows, x: Tensor, *, slopes: bool) -> Tensor:
@@ -226,12 +234,13 @@ def _differentiable_cross(rows: ConditionedRows, x: Tensor, *, slopes: bool) -> 
     delta = x.T[:, :, None] - torch.from_numpy(rows.x).T[:, None, :]
     blocks: Tensor = _Blocks.apply(delta, rows.hyper.terms, slopes, rows.slopes)  # type: ignore[no-untyped-call]
     flat = blocks.permute(2, 0, 1, 3).flatten(2)
-    return flat[:, :, torch.from_numpy(rows.columns)] * torch.from_numpy(rows.row_scales)
+    columns = rows.columns if isinstance(rows.columns, slice) else torch.from_numpy(rows.columns)
+    return flat[:, :, columns] * torch.from_numpy(rows.row_scales)
 
 
-def _chunks(rows: ConditionedRows, points: int, components: int) -> list[slice]:
-    """Slices of the points, few enough at a time to keep their covariances with the rows small."""
-    step = max(1, _CHUNK // max(1, components * (len(rows.x) * (rows.x.shape[1] + 1))))
+def _chunks(points: int, components: int) -> list[slice]:
+    """Slices of the points, each with few enough components in all."""
+    step = max(1, _CHUNK // components)
     return [slice(start, start + step) for start in range(0, points, step)]
 
 

@@ -27,7 +27,7 @@ Correlation = Callable[[Array, Array, Array], None]
 """Writes c and v, its second and third argument, for the r^2 of its first, which it may use up."""
 
 # Elements per block of rows: blocks of a hundred kilobytes stay in the cache through all passes over them.
-_BLOCK: Final = 16384
+_BLOCK: Final = 24576
 
 
 def matern52(squared_distance: Array, value: Array, slope: Array) -> None:
@@ -71,23 +71,18 @@ def correlation(name: str) -> Correlation:
     return CORRELATIONS[name]
 
 
-def squared_distances(a: Array, b: Array) -> Array:
-    r"""Squared distances of the rows, `... x m x d, ... x n x d -> ... x m x n`.
+def _augmented(a: Array, factor: float, *, norm: int) -> Array:
+    r"""Rows times a factor with two more columns, squared norm and 1, so that distances are one matrix product.
 
     .. math:: r_{ij}^2 = |a_i|^2 + |b_j|^2 - 2\, a_i^\top b_j
 
-    One matrix product: the norms ride along as two more columns. Its rounding error is of the order of
-    1e-16 (|a|^2 + |b|^2), hence the clamp.
+    The rounding error is of the order of 1e-16 (|a|^2 + |b|^2), which can make it negative.
     """
     dim = a.shape[-1]
-    left, right = np.ones((*a.shape[:-1], dim + 2)), np.ones((*b.shape[:-1], dim + 2))
-    np.multiply(a, -2.0, out=left[..., :dim])
-    np.einsum("...k,...k->...", a, a, out=left[..., dim])
-    right[..., :dim] = b
-    np.einsum("...k,...k->...", b, b, out=right[..., dim + 1])
-    product = left @ right.swapaxes(-1, -2)
-    np.maximum(product, 0.0, out=product)
-    return np.asarray(product)
+    wide = np.ones((*a.shape[:-1], dim + 2))
+    np.multiply(a, factor, out=wide[..., :dim])
+    np.einsum("...k,...k->...", a, a, out=wide[..., norm])
+    return wide
 
 
 def cross_correlation(
@@ -103,10 +98,13 @@ def cross_correlation(
     """
     shape = (*a.shape[:-1], b.shape[-2])
     value, slope = out or (np.empty(shape), np.empty(shape))
+    left, right = _augmented(a, -2.0, norm=-2), _augmented(b, 1.0, norm=-1).swapaxes(-1, -2)
     rows = max(1, _BLOCK // max(1, value[..., :1, :].size))
     for first in range(0, shape[-2], rows):
         block = (..., slice(first, first + rows), slice(None))
-        kernel(squared_distances(a[block], b), value[block], slope[block])
+        squared = left[block] @ right
+        np.maximum(squared, 0.0, out=squared)
+        kernel(squared, value[block], slope[block])
     return value, slope
 
 

@@ -75,13 +75,13 @@ class Stopping:
         decrease: The quadratic model promises no more than this, `-g'p/2 <= decrease`; a number, or one per problem.
         gradient: Largest component of the projected gradient.
         iterations: Limit on the iterations of each problem.
-        evaluations: Limit on the evaluations of each problem.
+        evaluations: Limit on the evaluations of each problem; a number, or one per problem.
     """
 
     decrease: float | Array = 0.0
     gradient: float = 1e-8
     iterations: int = 200
-    evaluations: int = 400
+    evaluations: int | Index = 400
 
 
 class _State:
@@ -151,6 +151,7 @@ def minimize(
         pairs = Memory(*np.zeros((2, len(x), memory, x.shape[1])))
     else:
         pairs = Memory(memory.steps.copy(), memory.changes.copy())
+    limit = np.broadcast_to(np.asarray(stopping.evaluations), x.shape[:1])
     state = _State(x, _copied(objective(x, np.arange(len(x)))), pairs)
     active = np.flatnonzero(np.isfinite(state.value))
     for _ in range(stopping.iterations):
@@ -160,18 +161,18 @@ def minimize(
         slope = _dot(gradient, direction)
         done = (-0.5 * slope <= promise[active]) | (np.abs(gradient).max(axis=-1) <= stopping.gradient)
         state.converged[active[done]] = True
-        running = ~done & (state.evaluations[active] < stopping.evaluations)
+        running = ~done & (state.evaluations[active] < limit[active])
         active, direction = active[running], direction[running]
         if not active.size:
             break
         direction *= np.minimum(1.0, longest_step / np.abs(direction).max(axis=-1))[:, None]
-        active = _search(objective, state, active, direction, low=low, high=high, limit=stopping.evaluations)
+        active = _search(objective, state, active, direction, low=low, high=high, limit=limit)
     kept = Memory(state.steps, state.changes)
     return Minimum(state.x, state.value, state.gradient, state.evaluations, state.converged, kept)
 
 
 def _search(
-    objective: Objective, state: _State, active: Index, direction: Array, *, low: Array, high: Array, limit: int
+    objective: Objective, state: _State, active: Index, direction: Array, *, low: Array, high: Array, limit: Index
 ) -> Index:
     """Backtrack along the clipped path; returns the problems that moved, the others have come to their end."""
     moved = np.zeros(active.size, dtype=np.bool_)
@@ -195,7 +196,7 @@ def _search(
             shrink = -0.5 * promised / (excess - promised)
         shrink = np.clip(np.where(np.isfinite(shrink), shrink, 0.1), 0.1, 0.5)
         step[searching] *= shrink
-        open_end = ~good & (step[searching] > _SMALLEST_STEP) & (state.evaluations[index] < limit)
+        open_end = ~good & (step[searching] > _SMALLEST_STEP) & (state.evaluations[index] < limit[index])
         searching = searching[open_end]
     return active[moved]
 

@@ -64,11 +64,9 @@ class ValueModel(Model, ABC):
     def fantasize(
         self, X: Tensor, sampler: MCSampler, observation_noise: Tensor | None = None, **_: Any
     ) -> "ConditionedGP":
-        """Condition on values sampled with noise at X, `batch x k x d`: one model for each sample and batch."""
+        """Condition on values sampled with noise at X, `batch x k x d`; gradients pass through the samples."""
         noisy = self.posterior(X, observation_noise=True if observation_noise is None else observation_noise)
-        with torch.no_grad():
-            values = sampler(noisy)
-        return ConditionedGP(self, X, values, noise=observation_noise)
+        return ConditionedGP(self, X, sampler(noisy), noise=observation_noise)
 
     def noise_variances(self, noise: Tensor | None) -> Tensor:
         """Noise variances in the units given, `... x k x 1`, standardised, `... x k`; None is the model's own."""

@@ -1,0 +1,299 @@
+"""How fast the surrogates are: beside plain BoTorch, beside the arithmetic limit, and as the problem grows.
+
+Everything runs in one process on the same data. A step is "one more point, then refit all d + 1 processes to
+convergence". BoTorch runs in its fastest configuration, found by trying them all: a list of models or one batched
+model, one or two threads; once cold, as users run it, and once from the previous hyperparameters.
+"""
+
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import torch
+from botorch.test_functions.synthetic import Ackley, Cosine8, Hartmann, SyntheticTestFunction
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+from torch import Tensor
+
+from eign.campaign import botorch_fits
+from eign.models.fitting import fit
+from eign.models.independent import NUGGET, IndependentGradientGP
+from eign.models.kernels import matern52
+from eign.models.map_objective import Problem, negative_log_posterior
+
+Array = NDArray[np.float64]
+Start = Literal["cold", "warm"]
+
+FIT_SIZES: Final = ((6, 50), (8, 100), (14, 200), (14, 500))
+GROWTH_SIZES: Final = (
+    *((10, n) for n in (50, 100, 200, 500, 1000, 2000)),
+    *((dim, 100) for dim in (2, 5, 20, 50)),
+)
+ALLOWED_GAP: Final = 1e-4
+"""How much worse, per datum, our MAP objective may be than BoTorch's."""
+
+
+class Samples(NamedTuple):
+    """Points of the unit cube `n x d`, values `n x 1` and gradients `n x d`."""
+
+    x: Tensor
+    y: Tensor
+    grad: Tensor
+
+    def first(self, n: int) -> "Samples":
+        """The first n."""
+        return Samples(*(part[:n] for part in self))
+
+    def only(self, i: int) -> "Samples":
+        """The one with index i."""
+        return Samples(*(part[i : i + 1] for part in self))
+
+    def standardized(self) -> Tensor:
+        """Value and partial derivatives, each by its own mean and deviation, `n x (d + 1)`."""
+        together = torch.cat([self.y, self.grad], dim=1)
+        return (together - together.mean(dim=0)) / together.std(dim=0)
+
+
+@dataclass(frozen=True)
+class PeerTiming:
+    """Seconds a step of one BoTorch configuration."""
+
+    form: botorch_fits.Form
+    threads: int
+    start: Start
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FitSpeed:
+    """One row of the comparison; seconds are medians over the steps.
+
+    Attributes:
+        dim: Dimensions.
+        n: Points before the first step.
+        seconds: Ours.
+        threads: The number of threads, one or two, with which ours is faster.
+        first_seconds: Our first fit, with several starts.
+        evaluations: Of one process's MAP objective, mean over the steps, all processes together.
+        limit: Seconds that the factorisations and inverses of these evaluations take at the rate of `dgemm`.
+        cold: BoTorch as users run it.
+        warm: BoTorch from the previous hyperparameters.
+        gap: Ours minus BoTorch's MAP objective per datum, the worst of all processes, steps and starts.
+        posterior_seconds: 20 points, all moments and their derivatives, ours.
+        peer_posterior_seconds: The same by BoTorch and autograd, the faster form.
+    """
+
+    dim: int
+    n: int
+    seconds: float
+    threads: int
+    first_seconds: float
+    evaluations: float
+    limit: float
+    cold: PeerTiming
+    warm: PeerTiming
+    gap: float
+    posterior_seconds: float
+    peer_posterior_seconds: float
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Cost of one model at one size: seconds of a refit after one more point, and its peak of allocated megabytes."""
+
+    model: str
+    dim: int
+    n: int
+    seconds: float
+    megabytes: float
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Our ten steps: seconds and evaluations of each, theta after each."""
+
+    seconds: list[float]
+    evaluations: list[int]
+    thetas: list[Array]
+    first_seconds: float
+    model: IndependentGradientGP
+
+
+def measure_fit(dim: int, n: int, *, steps: int = 10, peer_steps: int | None = None) -> FitSpeed:
+    """Our steps beside BoTorch's at one size.
+
+    Args:
+        dim: 6 (Hartmann), 8 (Cosine), or another (Ackley).
+        n: Points before the first step.
+        steps: How many points are added, one at a time.
+        peer_steps: How many of these steps BoTorch takes; it needs half a minute for each at 14 x 500.
+    """
+    data = samples(dim, n + steps)
+    runs = {threads: _our_steps(data, n, steps, threads) for threads in (1, 2)}
+    threads = min(runs, key=lambda count: median(runs[count].seconds))
+    run = runs[threads]
+    peers, gap = _peer_steps(data, n, peer_steps or steps, run.thetas)
+    evaluations = sum(run.evaluations) / steps
+    ours, theirs = _posterior_seconds(run.model, data.first(n + steps))
+    return FitSpeed(
+        dim=dim,
+        n=n,
+        seconds=median(run.seconds),
+        threads=threads,
+        first_seconds=run.first_seconds,
+        evaluations=evaluations,
+        limit=evaluations * (n + steps / 2) ** 3 / dgemm_rate(threads),
+        cold=peers["cold"],
+        warm=peers["warm"],
+        gap=gap,
+        posterior_seconds=ours,
+        peer_posterior_seconds=theirs,
+    )
+
+
+def measure_growth(model: str, dim: int, n: int) -> Growth:
+    """The refit of "independent" or "joint" after one more point, warm from a fit to at most 100 points."""
+    from eign.models.joint import JointGradientGP
+
+    data = samples(dim, n + 1)
+    kind: Any = {"independent": IndependentGradientGP, "joint": JointGradientGP}[model]
+    small: Any = fit(kind(*data.first(min(n, 100))))
+    with _threads(2):
+        before: Any = fit(kind(*data.first(n)).with_hyperparameters(small.hyperparameters))
+        grown = before.append(*data.only(n))
+        seconds = _seconds(lambda: fit(grown))
+        tracemalloc.start()
+        fit(before.append(*data.only(n))).posterior(data.x[:1])
+        megabytes = tracemalloc.get_traced_memory()[1] / 2**20
+        tracemalloc.stop()
+    return Growth(model, dim, n, seconds, megabytes)
+
+
+def samples(dim: int, n: int) -> Samples:
+    """A test function and its gradient at scrambled Sobol points, maximised."""
+    function: SyntheticTestFunction
+    if dim == 6:
+        function = Hartmann(6, negate=True)
+    elif dim == 8:
+        function = Cosine8()
+    else:
+        function = Ackley(dim, negate=True, bounds=[(-5.0, 5.0)] * dim)
+    x = torch.quasirandom.SobolEngine(dim, scramble=True, seed=0).draw(n, dtype=torch.float64).requires_grad_()  # type: ignore[no-untyped-call]
+    bounds: Tensor = function.get_buffer("bounds").to(torch.float64)
+    y = function(bounds[0] + (bounds[1] - bounds[0]) * x)
+    (grad,) = torch.autograd.grad(y.sum(), x)
+    return Samples(x.detach(), y.detach().unsqueeze(-1), grad)
+
+
+def dgemm_rate(threads: int) -> float:
+    """Floating point operations a second of a product of 1000 x 1000 matrices, best of ten."""
+    matrix = np.random.default_rng(0).random((1000, 1000))
+    with _threads(threads):
+        return 2e9 / min(_seconds(lambda: matrix @ matrix) for _ in range(10))
+
+
+def _our_steps(data: Samples, n: int, steps: int, threads: int) -> _Run:
+    seconds, evaluations, thetas = [], [], []
+    with _threads(threads):
+        model = IndependentGradientGP(*data.first(n))
+        first_seconds = _seconds(model.fit_hyperparameters)
+        for i in range(n, n + steps):
+            started = time.perf_counter()
+            model = model.append(*data.only(i))
+            result = model.fit_hyperparameters()
+            seconds.append(time.perf_counter() - started)
+            evaluations.append(result.evaluations)
+            thetas.append(result.theta)
+    return _Run(seconds, evaluations, thetas, first_seconds, model)
+
+
+def _peer_steps(data: Samples, n: int, steps: int, ours: Sequence[Array]) -> tuple[dict[Start, PeerTiming], float]:
+    """The fastest configuration for each start over the steps, and the worst gap of ours to them."""
+    timings: dict[Start, PeerTiming] = {}
+    gap = -np.inf
+    for start, (form, threads) in _fastest_configurations(data, n).items():
+        seconds = []
+        with _threads(threads):
+            peer = botorch_fits.build(data.x[:n], data.first(n).standardized(), form)
+            if start == "warm":
+                botorch_fits.fit(peer)
+            for step in range(steps):
+                seen = data.first(n + step + 1)
+                started = time.perf_counter()
+                previous = peer if start == "warm" else None
+                peer = botorch_fits.build(seen.x, seen.standardized(), form, start=previous)
+                botorch_fits.fit(peer)
+                seconds.append(time.perf_counter() - started)
+                gap = max(gap, _gap(seen, ours[step], peer.theta()))
+        timings[start] = PeerTiming(form, threads, start, median(seconds))
+    return timings, gap
+
+
+def _fastest_configurations(data: Samples, n: int) -> dict[Start, tuple[botorch_fits.Form, int]]:
+    """One cold and one warm fit in every configuration; the fastest for each."""
+    seconds: dict[tuple[Start, botorch_fits.Form, int], float] = {}
+    before, after = data.first(n), data.first(n + 1)
+    for form in botorch_fits.FORMS:
+        for threads in (1, 2):
+            with _threads(threads):
+                cold = botorch_fits.build(before.x, before.standardized(), form)
+                seconds["cold", form, threads] = _seconds(lambda: botorch_fits.fit(cold))  # noqa: B023
+                warm = botorch_fits.build(after.x, after.standardized(), form, start=cold)
+                seconds["warm", form, threads] = _seconds(lambda: botorch_fits.fit(warm))  # noqa: B023
+    starts: tuple[Start, Start] = ("cold", "warm")
+    best = (min((key for key in seconds if key[0] == start), key=lambda key: seconds[key]) for start in starts)
+    return {start: (form, threads) for start, form, threads in best}
+
+
+def _gap(seen: Samples, ours: Array, theirs: Array) -> float:
+    """Largest excess of our MAP objective over theirs per datum, over the processes."""
+    targets, n = seen.standardized().numpy().T, len(seen.x)
+    excess = []
+    for target, our_theta, their_theta in zip(targets, ours, theirs, strict=True):
+        problem = Problem(seen.x.numpy(), np.ascontiguousarray(target), np.full(n, NUGGET))
+        mine, peer = (negative_log_posterior(theta, problem, matern52).value for theta in (our_theta, their_theta))
+        excess.append(float(mine - peer) / n)
+    return max(excess)
+
+
+def _posterior_seconds(model: IndependentGradientGP, data: Samples) -> tuple[float, float]:
+    """All moments with derivatives at 20 points: ours, and the faster of BoTorch's two forms."""
+    points = torch.rand(20, data.x.shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    ours, theirs = [], []
+    for threads in (1, 2):
+        with _threads(threads):
+            ours.append(_best_seconds(lambda: model.moments_and_jacobians(points)))
+            for form in botorch_fits.FORMS:
+                peer = botorch_fits.build(data.x, data.standardized(), form)
+                peer.model.eval()
+                theirs.append(_best_seconds(lambda: botorch_fits.posterior_and_gradient(peer, points)))  # noqa: B023
+    return min(ours), min(theirs)
+
+
+def _best_seconds(action: Callable[[], object], repeats: int = 7) -> float:
+    """Median of the repetitions after a first one that fills caches."""
+    action()
+    return median(_seconds(action) for _ in range(repeats))
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """That many threads for PyTorch and for the BLAS of NumPy and SciPy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with ThreadpoolController().limit(limits=count):
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -33,7 +33,8 @@ bench: $(DEV_READY)  ## the benchmarks
 	$(BIN)/eign speed --formulas
 
 docs: $(DEV_READY)  ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -13,6 +13,7 @@ from latex2mathml.converter import convert
 
 _ARITHMATEX = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 _BLOCK = re.compile(r"^( *)\.\. math:: *(.*(?:\n\1 +\S.*)*)", re.MULTILINE)
+_EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
 _ROLE = re.compile(r":(math|func):`([^`]+)`")
 
 
@@ -30,17 +31,20 @@ class DocstringMath(Extension):
     """Griffe extension: mathematics and cross-references of docstrings in Markdown."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
+        """Rewrite the docstring of everything that has one."""
         if obj.docstring is not None:
             obj.docstring.value = to_markdown(obj.docstring.value)
 
 
 def to_markdown(docstring: str) -> str:
-    """Rewrite `.. math::` blocks and :math: and :func: roles.
+    """Rewrite `.. math::` blocks, :math: and :func: roles, and put examples into fences.
 
     >>> to_markdown(".. math:: x^2")
     '$$x^2$$'
     >>> to_markdown("the root :math:`x` of :func:`eign.formulas.ei_gn`")
     'the root $x$ of [`ei_gn`][eign.formulas.ei_gn]'
+    >>> to_markdown(chr(62) * 3 + " 1 + 1" + chr(10) + "2").split()
+    ['```pycon', '>>>', '1', '+', '1', '2', '```']
     """
 
     def block(match: re.Match[str]) -> str:
@@ -49,4 +53,7 @@ def to_markdown(docstring: str) -> str:
     def role(match: re.Match[str]) -> str:
         return f"${match[2]}$" if match[1] == "math" else f"[`{match[2].rpartition('.')[2]}`][{match[2]}]"
 
-    return _ROLE.sub(role, _BLOCK.sub(block, docstring))
+    def example(match: re.Match[str]) -> str:
+        return f"```pycon\n{match[0]}\n```"
+
+    return _EXAMPLE.sub(example, _ROLE.sub(role, _BLOCK.sub(block, docstring)))

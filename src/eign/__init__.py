@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from eign._version import __version__
 
 if TYPE_CHECKING:
-    from eign import formulas
+    from eign import formulas, models, problems
     from eign.data import Observations
     from eign.space import Box
 
-__all__ = ["Box", "Observations", "__version__", "formulas"]
+__all__ = ["Box", "Observations", "__version__", "formulas", "models", "problems"]
 
-_MODULES = {"formulas"}
+_MODULES = {"formulas", "models", "problems"}
 _HOMES = {"Box": "eign.space", "Observations": "eign.data"}
 
 

@@ -63,3 +63,26 @@ def test_orthant_gradient_increase(p):
     best = tensor(p.best_grad)
     expected = by_autograd(lambda m, s: formulas.orthant_gradient_increase(m, s, best), mean, variance)
     assert_same(closed_forms.orthant_gradient_increase(mean, variance, p.best_grad), expected, rtol=1e-9)
+
+
+@given(posteriors())
+def test_ei_gn_has_both(p):
+    mean, variance = np.append(p.mean, p.grad_mean)[None], np.append(p.sigma**2, np.diag(p.grad_cov))[None]
+    first, second = 0.7, 1.3
+    improvement = closed_forms.expected_improvement(mean[:, 0], variance[:, 0], p.best)
+    increase = closed_forms.orthant_gradient_increase(mean[:, 1:], variance[:, 1:], p.best_grad)
+    found = closed_forms.ei_gn(mean, variance, np.append(p.best, p.best_grad), (first, second))
+    np.testing.assert_allclose(found.value, first * improvement.value - second * increase.value, rtol=1e-12)
+    for whole, one, others in zip(found[1:], improvement[1:], increase[1:], strict=True):
+        np.testing.assert_allclose(whole, np.append(first * one, -second * others)[None], rtol=1e-12)
+
+
+@given(posteriors(correlated=True))
+def test_orthant_gradient_increase_full(p):
+    mean, covariance = tensor(p.grad_mean[None]).requires_grad_(), tensor(p.grad_cov[None]).requires_grad_()
+    value = formulas.orthant_gradient_increase_full(mean, torch.linalg.cholesky(covariance), tensor(p.best_grad))
+    by_mean, by_covariance = torch.autograd.grad(value.sum(), (mean, covariance))
+    # Autograd's derivative by a symmetric matrix is only defined up to an antisymmetric part.
+    expected = ByMoments(value.detach().numpy(), by_mean.numpy(), 0.5 * (by_covariance + by_covariance.mT).numpy())
+    found = closed_forms.orthant_gradient_increase_full(p.grad_mean[None], p.grad_cov[None], p.best_grad)
+    assert_same(found, expected, rtol=1e-6)

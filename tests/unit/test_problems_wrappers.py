@@ -111,15 +111,27 @@ class TestShifted:
         for seed in range(20):
             problem = problems.shifted(inner, seed=seed)
             assert problem.optimum == inner.optimum
-            step = problem.optimizers[0] - inner.optimizers[0] if len(inner.optimizers) == 1 else np.zeros(inner.dim)
-            assert (np.abs(step) <= 0.25 * width).all()
-        assert (problem.optimizers != problems.shifted(inner, seed=99).optimizers).any()
+            steps = problem.optimizers[0] - inner.optimizers
+            assert (np.abs(steps) <= 0.25 * width).all(axis=1).any()
+        centre = 0.5 * (inner.bounds.lower + inner.bounds.upper)
+        assert len({problems.shifted(inner, seed=seed)(centre)[0] for seed in range(20)}) == 20
+
+    def test_what_is_known_of_the_ground_beyond_the_box_moves_along(self):
+        mixture = problems.get("mixture-1")
+        np.testing.assert_allclose(problems.shifted(mixture, [0.1]).optimum_region, [[-17.9], [np.inf]])
+        np.testing.assert_allclose(problems.mirrored(mixture).optimum_region, [[-np.inf], [19.0]])
+        np.testing.assert_allclose(problems.scaled(mixture, 10.0).optimum_region, [[-180.0], [np.inf]])
+        assert problems.shifted(problems.scaled(mixture, 1e3), seed=0).optimum == mixture.optimum
 
     def test_a_quarter_of_the_box_is_used(self):
         inner = problems.get("ackley-1")
         steps = [problems.shifted(inner, seed=seed).optimizers[0, 0] for seed in range(100)]
         assert -2.5 <= min(steps) < -2.3
         assert 2.3 < max(steps) <= 2.5
+
+    def test_seeds_of_one_and_of_several_numbers_are_told_apart(self):
+        seeds = [0, (0, 0), (0, 0, 0), 2**32, (0, 1)]
+        assert len({problems.shifted(problems.get("ackley-1"), seed=s).optimizers[0, 0] for s in seeds}) == len(seeds)
 
     def test_one_of_shift_and_seed_is_needed(self):
         with pytest.raises(ValueError, match="either a shift or a seed"):
@@ -134,15 +146,19 @@ class TestShifted:
 
 class TestRotated:
     def test_distances_to_the_centre_stay(self):
-        hartmann = problems.get("hartmann-6")
-        problem = problems.rotated(hartmann, seed=3)
-        assert problem.optimum == hartmann.optimum
-        np.testing.assert_allclose(
-            np.linalg.norm(problem.optimizers - 0.5, axis=1), np.linalg.norm(hartmann.optimizers - 0.5, axis=1)
-        )
-        centre = np.full(6, 0.5)
-        assert problem(centre)[0] == hartmann(centre)[0]
-        assert np.linalg.norm(problem(centre)[1]) == pytest.approx(np.linalg.norm(hartmann(centre)[1]))
+        levy, centre = problems.get("levy-6"), np.zeros(6)
+        problem = problems.rotated(levy, seed=3)
+        assert problem.optimum == levy.optimum
+        assert (problem.optimizers != levy.optimizers).all()
+        np.testing.assert_allclose(np.linalg.norm(problem.optimizers), np.linalg.norm(levy.optimizers))
+        assert problem(centre)[0] == levy(centre)[0]
+        assert np.linalg.norm(problem(centre)[1]) == pytest.approx(np.linalg.norm(levy(centre)[1]))
+
+    def test_one_coordinate_cannot_turn(self):
+        """A rotation has determinant 1; mirror images are made by `mirrored`."""
+        mixture = problems.get("mixture-1")
+        for seed in range(10):
+            assert problems.rotated(mixture, seed=seed)([0.2])[0] == mixture([0.2])[0]
 
     def test_a_maximiser_turned_out_of_the_box_is_not_claimed(self):
         """Styblinski-Tang has its maximiser towards a corner: most rotations in six dimensions take it outside."""
@@ -152,8 +168,8 @@ class TestRotated:
 
     def test_rotation_and_scaling_may_come_in_either_order(self):
         factors = [1e3, 1e-3, 1.0]
-        one = problems.rotated(problems.scaled(problems.get("hartmann-3"), factors), seed=3)
-        other = problems.scaled(problems.rotated(problems.get("hartmann-3"), seed=3), factors)
+        one = problems.rotated(problems.scaled(problems.get("levy-3"), factors), seed=3)
+        other = problems.scaled(problems.rotated(problems.get("levy-3"), seed=3), factors)
         X = rows(one, 20)
         for mine, theirs in zip(one.evaluate(X), other.evaluate(X), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())

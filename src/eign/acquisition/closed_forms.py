@@ -66,7 +66,10 @@ def expected_improvement(mean: Array, variance: Array, best: float) -> ByMoments
         \qquad z = (f^+ - \mu)/\sigma
     """
     sigma = np.sqrt(variance)
-    tail = normal_tail((best - mean) / sigma)
+    return _improvement(sigma, normal_tail((best - mean) / sigma))
+
+
+def _improvement(sigma: Array, tail: NormalTail) -> ByMoments:
     probability = np.exp(tail.log_probability)
     return ByMoments(sigma * probability * tail.excess, probability, 0.5 * probability * tail.mills / sigma)
 
@@ -102,7 +105,35 @@ def orthant_gradient_increase(grad_mean: Array, grad_variance: Array, best_grad:
     """
     sigma = np.sqrt(grad_variance)
     z = (best_grad - grad_mean) / sigma
-    log_probability, e, v, w = normal_tail(z)
+    return _orthant_increase(sigma, z, normal_tail(z), best_grad)
+
+
+def ei_gn(mean: Array, variance: Array, best: Array, weights: tuple[float, float]) -> ByMoments:
+    r"""Weighted difference of EI_f and EI_s-bar of f and its partial derivatives, f first, `m x (d+1) -> m`.
+
+    .. math:: \beta\,EI_f - \gamma\,\overline{EI}_s
+
+    The tails of all components are found together. The derivatives are `m x (d+1)`; `best` is `d+1`.
+    """
+    sigma = np.sqrt(variance)
+    z = (best - mean) / sigma
+    tail = normal_tail(z)
+    improvement = _improvement(sigma[:, 0], NormalTail(*(part[:, 0] for part in tail)))
+    rest = NormalTail(*(part[:, 1:] for part in tail))
+    increase = _orthant_increase(sigma[:, 1:], z[:, 1:], rest, best[1:])
+    by_mean, by_variance = np.empty_like(mean), np.empty_like(mean)
+    for whole, first, others in (
+        (by_mean, improvement.by_mean, increase.by_mean),
+        (by_variance, improvement.by_variance, increase.by_variance),
+    ):
+        np.multiply(weights[0], first, out=whole[:, 0])
+        np.multiply(-weights[1], others, out=whole[:, 1:])
+    return ByMoments(weights[0] * improvement.value - weights[1] * increase.value, by_mean, by_variance)
+
+
+def _orthant_increase(sigma: Array, z: Array, tail: NormalTail, best_grad: Array) -> ByMoments:
+    log_probability, e, v, w = tail
+    grad_variance = sigma * sigma
     probability = np.exp(log_probability.sum(axis=-1))
     step, square = sigma * e, e * e
     second = grad_variance * (square + v)
@@ -112,3 +143,43 @@ def orthant_gradient_increase(grad_mean: Array, grad_variance: Array, best_grad:
     along = by_z / sigma
     by_sigma = 2.0 * probability[:, None] * (best_grad * e + second / sigma) - along * z
     return ByMoments(probability * increase, -along, 0.5 * by_sigma / sigma)
+
+
+def orthant_gradient_increase_full(grad_mean: Array, grad_cov: Array, best_grad: Array) -> ByMoments:
+    r"""EI_s-bar for correlated partial derivatives, `m x d, m x d x d -> m`; its derivatives have the shapes of both.
+
+    .. math:: P\,Q, \quad Q = 2 g^{+\top} q + |q|^2 + \sum_i (L^\top L)_{ii} v_i, \quad q = L e,
+        \quad z = L^{-1} (g^+ - m)
+
+    With t = dPQ/dz: the derivative by m is -L^{-T} t, that by L is the lower triangle of
+    P (2 (g + q) e' + 2 L diag(v)) - L^{-T} t z', and the one by the covariance follows from it as
+    L^{-T} sym(L' dL) L^{-1}, where sym halves the diagonal of the lower triangle, mirrors it and halves the whole.
+    """
+    lower = _cholesky(grad_cov)
+    inverse = np.linalg.inv(lower)
+    z = np.einsum("mij,mj->mi", inverse, best_grad - grad_mean)
+    log_probability, e, v, w = normal_tail(z)
+    probability = np.exp(log_probability.sum(axis=-1))
+    q = np.einsum("mij,mj->mi", lower, e)
+    pull = 2.0 * (best_grad + q)
+    squares = np.einsum("mji,mji->mi", lower, lower)
+    increase = ((pull - q) * q + squares * v).sum(axis=-1)
+    by_z = squares * w * (v - e * e) - np.einsum("mji,mj->mi", lower, pull) * v - w * increase[:, None]
+    turned = np.einsum("mji,mj->mi", inverse, probability[:, None] * by_z)
+    by_lower = pull[:, :, None] * e[:, None, :] + 2.0 * lower * v[:, None, :]
+    by_lower = probability[:, None, None] * by_lower - turned[:, :, None] * z[:, None, :]
+    inner = np.tril(lower.swapaxes(-1, -2) @ np.tril(by_lower))
+    inner = 0.5 * (inner + inner.swapaxes(-1, -2))
+    np.einsum("mii->mi", inner)[...] *= 0.5
+    return ByMoments(probability * increase, -turned, inverse.swapaxes(-1, -2) @ inner @ inverse)
+
+
+def _cholesky(covariance: Array) -> Array:
+    """Lower factors, with as little added to the diagonals as it takes where rounding left one indefinite."""
+    scales = np.einsum("mii->mi", covariance)
+    for jitter in (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2):
+        try:
+            return np.linalg.cholesky(covariance + jitter * scales[:, :, None] * np.eye(covariance.shape[-1]))
+        except np.linalg.LinAlgError:
+            continue
+    raise ValueError("a covariance of the gradient is not positive definite: check the model's data for NaN")

@@ -99,16 +99,22 @@ def gradient_moments(model: SurrogateModel, X: Tensor) -> IndependentMoments | J
     shift, scale = shift_and_scale(model)
     if isinstance(model, JointGradientGP):
         mean, covariance = model.joint_posterior(X)
-        mean, covariance = mean / scale, covariance / scale**2
-        return JointMoments(
-            mean[..., 0] - shift / scale,
-            covariance[..., 0, 0].sqrt(),
-            mean[..., 1:],
-            covariance[..., 1:, 1:],
-            covariance[..., 0, 1:],
-        )
+        offset = torch.zeros(mean.shape[-1], dtype=torch.float64)
+        offset[0] = shift
+        return as_joint_moments((mean - offset) / scale, covariance / scale**2)
     value, gradient = value_moments(model, X), model.gradient_posterior(X)
     return IndependentMoments(value.mean, value.sigma, gradient.mean / scale, gradient.variance.sqrt() / scale)
+
+
+def as_joint_moments(mean: Tensor, covariance: Tensor) -> JointMoments:
+    """From mean `... x (d+1)` and covariance `... x (d+1) x (d+1)` of (f, grad f) in common units."""
+    return JointMoments(
+        mean[..., 0],
+        covariance[..., 0, 0].sqrt(),
+        mean[..., 1:],
+        covariance[..., 1:, 1:],
+        covariance[..., 0, 1:],
+    )
 
 
 def _cholesky(covariance: Tensor) -> Tensor:

@@ -16,8 +16,17 @@ from torch import Tensor
 from eign import formulas
 from eign.acquisition import closed_forms
 from eign.acquisition.closed_forms import ByMoments
-from eign.acquisition.moments import IndependentMoments, JointMoments, SurrogateModel, gradient_moments
+from eign.acquisition.moments import (
+    IndependentMoments,
+    JointMoments,
+    SurrogateModel,
+    as_joint_moments,
+    gradient_moments,
+)
 from eign.acquisition.surrogate_acquisition import Array, SurrogateAcquisition, ValueAndGradient
+from eign.data import Standardization
+from eign.models import JointGradientGP
+from eign.models.joint_pullback import JointEvaluator
 from eign.models.processes import Moments
 from eign.models.pullback import Pullback
 
@@ -64,6 +73,8 @@ class StationarityAcquisition(SurrogateAcquisition):
         self._best = (float(best_f) - self.y_shift) / self.y_scale
         self.register_buffer("_best_grad", gradient / self.y_scale)
         self._best_grad: Tensor
+        self._units: tuple[Standardization, Array, Array] | None = None
+        self._evaluator: JointEvaluator | None = None
 
     def _independent_moments(self, X: Array) -> Moments | None:
         """Of all processes of an independent model in common units, f first; else None."""
@@ -71,20 +82,37 @@ class StationarityAcquisition(SurrogateAcquisition):
         return None if stack is None else self._in_common_units(stack.moments(X))
 
     def _in_common_units(self, moments: Moments) -> Moments:
-        shift, scale = self._common_units()
+        shift, scale = self._common_units
         return Moments(shift + scale * moments.mean, scale**2 * moments.variance)
 
+    @property
     def _common_units(self) -> tuple[Array, Array]:
+        """Shift and scale from the units of each process to the common ones, `d + 1` each."""
         units = self.model.standardization
-        return np.append(0.0, units.common_grad_shift), np.append(1.0, units.common_grad_scale)
+        # A fit changes the model's units in place.
+        if self._units is None or self._units[0] is not units:
+            shift, scale = np.append(0.0, units.common_grad_shift), np.append(1.0, units.common_grad_scale)
+            self._units = (units, shift, scale)
+        return self._units[1:]
 
     def _moments_and_pullback(self, X: Array) -> tuple[Moments, Pullback] | None:
         """The same with what carries derivatives back."""
         if (stack := self._processes(None)) is None:
             return None
         moments, pull = stack.moments_and_pullback(X)
-        _, scale = self._common_units()
+        _, scale = self._common_units
         return self._in_common_units(moments), lambda mean, variance: pull(scale * mean, scale**2 * variance)
+
+    def _joint_moments(self, X: Array) -> JointMoments:
+        """Of a joint model, whose own units are the common ones, without a graph."""
+        return as_joint_moments(*(torch.from_numpy(part) for part in self._joint_evaluator().moments(X)))
+
+    def _joint_evaluator(self) -> JointEvaluator:
+        assert isinstance(self.model, JointGradientGP)
+        rows = self.model.conditioned()
+        if self._evaluator is None or self._evaluator.rows is not rows:
+            self._evaluator = JointEvaluator.of(rows)
+        return self._evaluator
 
 
 class TwoTermAcquisition(StationarityAcquisition):
@@ -108,6 +136,14 @@ class TwoTermAcquisition(StationarityAcquisition):
         parts = torch.autograd.grad(value.sum(), (grad_mean, grad_variance))
         return ByMoments(value.detach().numpy(), *(part.numpy() for part in parts))
 
+    def _increase_by_joint_moments(self, mean: Array, covariance: Array) -> ByMoments:
+        """The same for correlated ones, `m x d, m x d x d`; here by autograd."""
+        grad_mean, grad_cov = (torch.tensor(part, requires_grad=True) for part in (mean, covariance))
+        unused = torch.empty(0)
+        value = self._increase(JointMoments(unused, unused, grad_mean, grad_cov, unused))
+        by_mean, by_cov = torch.autograd.grad(value.sum(), (grad_mean, grad_cov))
+        return ByMoments(value.detach().numpy(), by_mean.numpy(), 0.5 * (by_cov + by_cov.mT).numpy())
+
     @final
     def weighted(self, improvement: float, increase: float) -> Self:
         """The same with `improvement * EI_f - increase * the other term`, in standardised units, times std(y)."""
@@ -125,7 +161,7 @@ class TwoTermAcquisition(StationarityAcquisition):
         """Both terms without their weights, `m x d -> m, m`."""
         if (moments := self._independent_moments(X)) is None:
             with torch.no_grad():
-                joint = gradient_moments(self.model, torch.from_numpy(X))
+                joint = self._joint_moments(X)
                 improvement = formulas.expected_improvement(joint.mean, joint.sigma, self._best)
                 return Terms(improvement.numpy(), self._increase(joint).numpy())
         mean, variance = moments
@@ -146,15 +182,33 @@ class TwoTermAcquisition(StationarityAcquisition):
     def value_and_gradient(self, X: Array) -> ValueAndGradient:
         """Values and derivatives by the point, `m x d -> m, m x d`."""
         if (found := self._moments_and_pullback(X)) is None:
-            return super().value_and_gradient(X)
+            return self._joint_value_and_gradient(X)
         (mean, variance), pullback = found
+        value, by_mean, by_variance = self._by_moments(mean, variance)
+        return ValueAndGradient(self.y_scale * value, self.y_scale * pullback(by_mean, by_variance))
+
+    def _by_moments(self, mean: Array, variance: Array) -> ByMoments:
+        """Both terms with their weights, of f and its partial derivatives `m x (d+1)`, and the derivatives."""
         first, second = self.weights
         improvement = closed_forms.expected_improvement(mean[:, 0], variance[:, 0], self._best)
         increase = self._increase_by_moments(mean[:, 1:], variance[:, 1:])
+        return ByMoments(
+            first * improvement.value - second * increase.value,
+            np.concatenate([first * improvement.by_mean[:, None], -second * increase.by_mean], axis=1),
+            np.concatenate([first * improvement.by_variance[:, None], -second * increase.by_variance], axis=1),
+        )
+
+    def _joint_value_and_gradient(self, X: Array) -> ValueAndGradient:
+        (mean, covariance), pullback = self._joint_evaluator().moments_and_pullback(X)
+        first, second = self.weights
+        improvement = closed_forms.expected_improvement(mean[:, 0], covariance[:, 0, 0], self._best)
+        increase = self._increase_by_joint_moments(mean[:, 1:], covariance[:, 1:, 1:])
         by_mean = np.concatenate([first * improvement.by_mean[:, None], -second * increase.by_mean], axis=1)
-        by_variance = np.concatenate([first * improvement.by_variance[:, None], -second * increase.by_variance], axis=1)
+        by_covariance = np.zeros_like(covariance)
+        by_covariance[:, 0, 0] = first * improvement.by_variance
+        by_covariance[:, 1:, 1:] = -second * increase.by_variance
         value = self.combine(Terms(improvement.value, increase.value))
-        return ValueAndGradient(value, self.y_scale * pullback(by_mean, by_variance))
+        return ValueAndGradient(value, self.y_scale * pullback(by_mean, by_covariance))
 
 
 @final
@@ -172,6 +226,13 @@ class EIGN(TwoTermAcquisition):
 
     def _increase_by_moments(self, mean: Array, variance: Array) -> ByMoments:
         return closed_forms.orthant_gradient_increase(mean, variance, self._best_grad.numpy())
+
+    def _by_moments(self, mean: Array, variance: Array) -> ByMoments:
+        best = np.append(self._best, self._best_grad.numpy())
+        return closed_forms.ei_gn(mean, variance, best, self.weights)
+
+    def _increase_by_joint_moments(self, mean: Array, covariance: Array) -> ByMoments:
+        return closed_forms.orthant_gradient_increase_full(mean, covariance, self._best_grad.numpy())
 
 
 @final
@@ -220,19 +281,27 @@ class EIg(StationarityAcquisition):
         moments = self._independent_moments(X)
         with torch.no_grad():
             if moments is None:
-                return np.asarray(self._at(torch.from_numpy(X)).numpy())
+                return np.asarray(self.y_scale * self._improvement(self._joint_moments(X)).numpy())
             mean, variance = (torch.from_numpy(part) for part in moments)
             return np.asarray(self.y_scale * self._improvement(_as_tensors(mean, variance)).numpy())
 
     def value_and_gradient(self, X: Array) -> ValueAndGradient:
         """Values and derivatives by the point, `m x d -> m, m x d`."""
         if (found := self._moments_and_pullback(X)) is None:
-            return super().value_and_gradient(X)
+            return self._joint_value_and_gradient(X)
         moments, pullback = found
         mean, variance = (torch.tensor(part, requires_grad=True) for part in moments)
         value = self._improvement(_as_tensors(mean, variance))
         by_mean, by_variance = torch.autograd.grad(value.sum(), (mean, variance))
         gradient = pullback(by_mean.numpy(), by_variance.numpy())
+        return ValueAndGradient(self.y_scale * value.detach().numpy(), self.y_scale * gradient)
+
+    def _joint_value_and_gradient(self, X: Array) -> ValueAndGradient:
+        moments, pullback = self._joint_evaluator().moments_and_pullback(X)
+        mean, covariance = (torch.tensor(part, requires_grad=True) for part in moments)
+        value = self._improvement(as_joint_moments(mean, covariance))
+        by_mean, by_covariance = torch.autograd.grad(value.sum(), (mean, covariance))
+        gradient = pullback(by_mean.numpy(), 0.5 * (by_covariance + by_covariance.mT).numpy())
         return ValueAndGradient(self.y_scale * value.detach().numpy(), self.y_scale * gradient)
 
     def _improvement(self, moments: IndependentMoments | JointMoments) -> Tensor:

@@ -62,7 +62,7 @@ class SurrogateAcquisition(AnalyticAcquisitionFunction, ABC):
         """The first `count` processes of an independent model (None: all), ready for evaluation; else None."""
         if not isinstance(self.model, IndependentGradientGP):
             return None
-        conditioned = self.model._conditioned()
+        conditioned = self.model.conditioned()
         # A fit changes the model in place, and then the processes are another object.
         if count not in self._stacks or self._stacks[count][0] is not conditioned:
             self._stacks[count] = (conditioned, ProcessStack.of(conditioned, slice(count)))

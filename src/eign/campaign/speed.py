@@ -163,7 +163,7 @@ def measure_growth(model: str, dim: int, n: int) -> Growth:
     data = samples(dim, n + 1)
     kind: Any = {"independent": IndependentGradientGP, "joint": JointGradientGP}[model]
     small: Any = fit(kind(*data.first(min(n, 100))))
-    with _threads(2):
+    with limited_threads(2):
         before: Any = fit(kind(*data.first(n)).with_hyperparameters(small.hyperparameters))
         grown = before.append(*data.only(n))
         seconds = _seconds(lambda: fit(grown))
@@ -193,13 +193,13 @@ def samples(dim: int, n: int) -> Samples:
 def dgemm_rate(threads: int) -> float:
     """Floating point operations a second of a product of 1000 x 1000 matrices, best of ten."""
     matrix = np.random.default_rng(0).random((1000, 1000))
-    with _threads(threads):
+    with limited_threads(threads):
         return 2e9 / min(_seconds(lambda: matrix @ matrix) for _ in range(10))
 
 
 def _our_steps(data: Samples, n: int, steps: int, threads: int) -> _Run:
     seconds, evaluations, thetas = [], [], []
-    with _threads(threads):
+    with limited_threads(threads):
         model = IndependentGradientGP(*data.first(n))
         first_seconds = _seconds(model.fit_hyperparameters)
         for i in range(n, n + steps):
@@ -218,7 +218,7 @@ def _peer_steps(data: Samples, n: int, steps: int, ours: Sequence[Array]) -> tup
     gap = -np.inf
     for start, (form, threads) in _fastest_configurations(data, n).items():
         seconds = []
-        with _threads(threads):
+        with limited_threads(threads):
             peer = botorch_fits.build(data.x[:n], data.first(n).standardized(), form)
             if start == "warm":
                 botorch_fits.fit(peer)
@@ -240,7 +240,7 @@ def _fastest_configurations(data: Samples, n: int) -> dict[Start, tuple[botorch_
     before, after = data.first(n), data.first(n + 1)
     for form in botorch_fits.FORMS:
         for threads in (1, 2):
-            with _threads(threads):
+            with limited_threads(threads):
                 cold = botorch_fits.build(before.x, before.standardized(), form)
                 seconds["cold", form, threads] = _seconds(lambda: botorch_fits.fit(cold))  # noqa: B023
                 warm = botorch_fits.build(after.x, after.standardized(), form, start=cold)
@@ -266,7 +266,7 @@ def _posterior_seconds(model: IndependentGradientGP, data: Samples) -> tuple[flo
     points = torch.rand(20, data.x.shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     ours, theirs = [], []
     for threads in (1, 2):
-        with _threads(threads):
+        with limited_threads(threads):
             ours.append(_best_seconds(lambda: model.moments_and_jacobians(points)))
             for form in botorch_fits.FORMS:
                 peer = botorch_fits.build(data.x, data.standardized(), form)
@@ -288,7 +288,7 @@ def _seconds(action: Callable[[], object]) -> float:
 
 
 @contextmanager
-def _threads(count: int) -> Iterator[None]:
+def limited_threads(count: int) -> Iterator[None]:
     """That many threads for PyTorch and for the BLAS of NumPy and SciPy."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)

@@ -216,6 +216,10 @@ class IndependentGradientGP(ValueModel):
         )
         return ValueAndGradientMoments(*self._in_given_units(mean, variance)), jacobians
 
+    def conditioned(self) -> Processes:
+        """The factorised processes in standardised units; the same object until the next fit."""
+        return self._conditioned()
+
     @property
     def _nugget(self) -> float:
         return NUGGET if self.noise is None or self.noise == "learn" else float(self.noise)

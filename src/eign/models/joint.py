@@ -238,6 +238,10 @@ class JointGradientGP(ValueModel):
         mean, covariance = joint_moments(self._conditioned(), _array(X))
         return self._vectors_in_given_units(torch.from_numpy(mean), torch.from_numpy(covariance))
 
+    def conditioned(self) -> ConditionedRows:
+        """The factored rows in standardised units; the same object until the next fit."""
+        return self._conditioned()
+
     def _conditioned(self) -> ConditionedRows:
         """The factored rows, made when first needed."""
         if self._rows is None and self._base is not None:

@@ -87,11 +87,14 @@ class Stopping:
 class _State:
     """The batch, as columns; methods take the indices of the problems they touch."""
 
-    def __init__(self, x: Array, start: Evaluation, memory: Memory) -> None:
+    def __init__(self, x: Array, start: Evaluation, memory: Memory, *, pairs: int) -> None:
         batch = len(x)
         self.x, self.value, self.gradient, self.curvature = x, start.value, start.gradient, start.curvature
         self.steps, self.changes = memory
         self.scale = np.zeros(batch)  # s'y / y'y of the newest pair of this search; 0 before there is one
+        self.pairs = pairs  # how many of the newest pairs may differ from zero
+        self.direction, self.step = np.zeros_like(x), np.ones(batch)
+        self.iterations = np.zeros(batch, dtype=np.intp)
         self.evaluations = np.ones(batch, dtype=np.intp)
         self.converged = np.zeros(batch, dtype=np.bool_)
 
@@ -105,6 +108,7 @@ class _State:
             history[kept, 1:] = history[kept, :-1]
             history[kept, 0] = newest[curved]
         self.scale[kept] = inner[curved] / square[curved]
+        self.pairs = min(self.pairs + 1, self.steps.shape[1])
         self.x[index], self.value[index], self.gradient[index] = x, new.value, new.gradient
         if self.curvature is not None and new.curvature is not None:
             self.curvature[index] = new.curvature
@@ -152,53 +156,72 @@ def minimize(
     else:
         pairs = Memory(memory.steps.copy(), memory.changes.copy())
     limit = np.broadcast_to(np.asarray(stopping.evaluations), x.shape[:1])
-    state = _State(x, _copied(objective(x, np.arange(len(x)))), pairs)
-    active = np.flatnonzero(np.isfinite(state.value))
-    for _ in range(stopping.iterations):
-        free = _free(state.x[active], state.gradient[active], low[active], high[active])
-        gradient = np.where(free, state.gradient[active], 0.0)
-        direction = _direction(state, active, free, gradient)
-        slope = _dot(gradient, direction)
-        done = (-0.5 * slope <= promise[active]) | (np.abs(gradient).max(axis=-1) <= stopping.gradient)
-        state.converged[active[done]] = True
-        running = ~done & (state.evaluations[active] < limit[active])
-        active, direction = active[running], direction[running]
-        if not active.size:
+    known = 0 if isinstance(memory, int) else pairs.steps.shape[1]
+    state = _State(x, _copied(objective(x, np.arange(len(x)))), pairs, pairs=known)
+    turning, backtracking = np.flatnonzero(np.isfinite(state.value)), np.empty(0, dtype=np.intp)
+    # A problem that backtracks does not keep the others waiting: they are evaluated together with it.
+    while True:
+        going = _turn(state, turning, stopping, promise, low=low, high=high, longest_step=longest_step)
+        if backtracking.size:
+            going = np.sort(np.concatenate([backtracking, going]))
+        going = going[state.evaluations[going] < limit[going]]
+        if not going.size:
             break
-        direction *= np.minimum(1.0, longest_step / np.abs(direction).max(axis=-1))[:, None]
-        active = _search(objective, state, active, direction, low=low, high=high, limit=limit)
+        turning, backtracking = _try(objective, state, going, low=low, high=high)
     kept = Memory(state.steps, state.changes)
     return Minimum(state.x, state.value, state.gradient, state.evaluations, state.converged, kept)
 
 
-def _search(
-    objective: Objective, state: _State, active: Index, direction: Array, *, low: Array, high: Array, limit: Index
+def _turn(
+    state: _State,
+    index: Index,
+    stopping: Stopping,
+    promise: Array,
+    *,
+    low: Array,
+    high: Array,
+    longest_step: float,
 ) -> Index:
-    """Backtrack along the clipped path; returns the problems that moved, the others have come to their end."""
-    moved = np.zeros(active.size, dtype=np.bool_)
-    step = np.ones(active.size)
-    searching = np.arange(active.size)
-    while searching.size:
-        index = active[searching]
-        path = state.x[index] + step[searching, None] * direction[searching]
-        trial = np.clip(path, low[index], high[index])
-        new = objective(trial, index)
-        state.evaluations[index] += 1
-        promised = _dot(state.gradient[index], trial - state.x[index])
-        excess = new.value - state.value[index]
-        # Below the rounding error of the value the test would only see noise: a step that keeps the value is accepted.
-        noise = 4e-15 * np.abs(state.value[index])
-        good = np.isfinite(excess) & (excess <= _SUFFICIENT_DECREASE * promised + noise)
-        good &= np.isfinite(new.gradient).all(axis=-1)
-        state.accept(index[good], trial[good], _rows(new, good))
-        moved[searching[good]] = True
-        with np.errstate(all="ignore"):
-            shrink = -0.5 * promised / (excess - promised)
-        shrink = np.clip(np.where(np.isfinite(shrink), shrink, 0.1), 0.1, 0.5)
-        step[searching] *= shrink
-        open_end = ~good & (step[searching] > _SMALLEST_STEP) & (state.evaluations[index] < limit[index])
-        searching = searching[open_end]
-    return active[moved]
+    """Give the problems `index` a new direction; returns those that are neither converged nor at their limit."""
+    index = index[state.iterations[index] < stopping.iterations]
+    if not index.size:
+        return index
+    state.iterations[index] += 1
+    gradient = state.gradient[index]
+    free = _free(state.x[index], gradient, low[index], high[index])
+    gradient = np.where(free, gradient, 0.0)
+    direction = _direction(state, index, free, gradient)
+    done = (-0.5 * _dot(gradient, direction) <= promise[index]) | (np.abs(gradient).max(axis=-1) <= stopping.gradient)
+    state.converged[index[done]] = True
+    index, direction = index[~done], direction[~done]
+    direction *= np.minimum(1.0, longest_step / np.abs(direction).max(axis=-1))[:, None]
+    state.direction[index], state.step[index] = direction, 1.0
+    return index
+
+
+def _try(objective: Objective, state: _State, index: Index, *, low: Array, high: Array) -> tuple[Index, Index]:
+    """One evaluation along the clipped paths; returns the problems that moved, and those that backtrack.
+
+    The others have come to their end: no step is left that would change them.
+    """
+    x, value = state.x[index], state.value[index]
+    trial = np.maximum(x + state.step[index, None] * state.direction[index], low[index])
+    np.minimum(trial, high[index], out=trial)
+    new = objective(trial, index)
+    state.evaluations[index] += 1
+    promised = _dot(state.gradient[index], trial - x)
+    excess = new.value - value
+    # Below the rounding error of the value the test would only see noise: a step that keeps the value is accepted.
+    good = np.isfinite(excess) & (excess <= _SUFFICIENT_DECREASE * promised + 4e-15 * np.abs(value))
+    good &= np.isfinite(new.gradient).all(axis=-1)
+    if good.all():
+        state.accept(index, trial, new)
+        return index, index[:0]
+    state.accept(index[good], trial[good], _rows(new, good))
+    with np.errstate(all="ignore"):
+        shrink = -0.5 * promised / (excess - promised)
+    state.step[index] *= np.clip(np.where(np.isfinite(shrink), shrink, 0.1), 0.1, 0.5)
+    return index[good], index[~good & (state.step[index] > _SMALLEST_STEP)]
 
 
 def _free(x: Array, gradient: Array, low: Array, high: Array) -> Mask:
@@ -208,8 +231,9 @@ def _free(x: Array, gradient: Array, low: Array, high: Array) -> Mask:
 
 def _direction(state: _State, active: Index, free: Mask, gradient: Array) -> Array:
     """Two-loop recursion on the free coordinates; steepest descent where the result is no descent direction."""
-    steps = np.where(free[:, None], state.steps[active], 0.0)
-    changes = np.where(free[:, None], state.changes[active], 0.0)
+    steps, changes = state.steps[active, : state.pairs], state.changes[active, : state.pairs]
+    if not free.all():
+        steps, changes = np.where(free[:, None], steps, 0.0), np.where(free[:, None], changes, 0.0)
     inner = _dot(steps, changes)
     usable = inner > 1e-10 * np.sqrt(_dot(steps, steps) * _dot(changes, changes))
     inverse = np.where(usable, 1.0, 0.0) / np.where(usable, inner, 1.0)

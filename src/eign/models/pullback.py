@@ -110,6 +110,11 @@ class ProcessStack:
     def moments_and_pullback(self, x: Array) -> tuple[Moments, Pullback]:
         """The same, and what carries derivatives by them back to x; a variance at its floor does not move."""
         stacks = self._stacks(len(x))
+        if len(stacks) == 1:
+            (mean, variance), pull = self._evaluate(x)
+            floored = np.maximum(variance, SMALLEST_VARIANCE)
+            moves = variance > SMALLEST_VARIANCE
+            return Moments(mean.T, floored.T), lambda by_mean, by_variance: pull(by_mean.T, by_variance.T * moves)
         size = len(x) * self.alpha.shape[1] // 60
         results = map_threads(lambda stack: stack._evaluate(x), stacks, size=size)
         mean, variance = (np.concatenate(part).T for part in zip(*(moments for moments, _ in results), strict=True))

@@ -70,7 +70,14 @@ def _michalewicz_maximisers(d: int) -> ArrayLike:
 
 
 def _state(
-    family: str, d: int, *, formula: Formula, bounds: Pair | list[Pair], maximisers: Maximisers, region: Pair | None
+    family: str,
+    d: int,
+    *,
+    formula: Formula,
+    bounds: Pair | list[Pair],
+    maximisers: Maximisers,
+    optimum: float | None,
+    region: Pair | None,
 ) -> Problem:
     """The problem of dimension d; one pair as bounds or region is for every coordinate."""
     optimizers = np.asarray(maximisers(d), dtype=np.float64)
@@ -78,7 +85,7 @@ def _state(
         f"{family}-{d}",
         Box(bounds if isinstance(bounds, list) else [bounds] * d),
         formula=formula,
-        optimum=float(formula(optimizers[:1])[0][0]),
+        optimum=float(formula(optimizers[:1])[0][0]) if optimum is None else optimum,
         optimizers=optimizers,
         optimum_region=None if region is None else np.repeat(np.array(region)[:, np.newaxis], d, axis=1),
         summary=(formula.__doc__ or "").split("\n")[0].rstrip("."),
@@ -93,10 +100,14 @@ def _family(
     maximisers: Maximisers,
     standard: tuple[int, ...],
     dims: Sequence[int] | None = None,
+    optimum: float | None = None,
     region: Pair | None = EVERYWHERE,
 ) -> Family:
-    """A family of synthetic problems; without `dims`, only the standard dimensions are allowed."""
-    build = partial(_state, name, formula=formula, bounds=bounds, maximisers=maximisers, region=region)
+    """A family of synthetic problems.
+
+    Without `dims`, only the standard dimensions are allowed; without `optimum`, it is the value at the maximiser.
+    """
+    build = partial(_state, name, formula=formula, bounds=bounds, maximisers=maximisers, optimum=optimum, region=region)
     return Family(name, build=build, dims=sorted(standard) if dims is None else dims, standard=standard)
 
 
@@ -135,6 +146,7 @@ SYNTHETIC = (
         maximisers=_dixon_price_maximisers,
         standard=(4,),
         dims=range(2, _ENDLESS),
+        optimum=0.0,
     ),
     _family(
         "griewank",

@@ -52,7 +52,7 @@ def ackley(X: Array) -> tuple[Array, Array]:
 
 
 def branin(X: Array) -> tuple[Array, Array]:
-    r"""Branin: three equal maxima in a curved valley.
+    r"""Branin: three equal maxima along a curve.
 
     .. math:: -\Bigl(x_2 - \frac{5.1}{4\pi^2} x_1^2 + \frac{5}{\pi} x_1 - 6\Bigr)^2
               - 10\Bigl(1 - \frac{1}{8\pi}\Bigr) \cos x_1 - 10
@@ -74,7 +74,7 @@ def cosine(X: Array) -> tuple[Array, Array]:
 
 
 def dixon_price(X: Array) -> tuple[Array, Array]:
-    r"""Dixon-Price: a curved valley in which each coordinate fixes the next; the last one has two signs.
+    r"""Dixon-Price: a curved valley in which each coordinate fixes the next.
 
     .. math:: -(x_1 - 1)^2 - \sum_{i=2}^d i\,(2 x_i^2 - x_{i-1})^2
     """
@@ -233,7 +233,7 @@ def six_hump_camel(X: Array) -> tuple[Array, Array]:
 
 
 def styblinski_tang(X: Array) -> tuple[Array, Array]:
-    r"""Styblinski-Tang: two wells a coordinate, one of them higher.
+    r"""Styblinski-Tang: two hills a coordinate, one of them higher.
 
     .. math:: -\tfrac12 \sum_i \bigl(x_i^4 - 16 x_i^2 + 5 x_i\bigr)
     """

@@ -92,7 +92,8 @@ def rotated(problem: Problem, *, seed: Seed) -> Problem:
 
     Lengths are measured in widths of the box, so that rotation and scaling may come in either order. The box does not
     turn with the function: its old corners go out of view and new ground comes into it. A gradient of which a component
-    is missing is missing altogether after rotation. Fixed coordinates stay as they are.
+    is missing is missing altogether after rotation; unequal noise on the components is correlated after it, and
+    `grad_var` has the diagonal. Fixed coordinates stay as they are.
     """
     box = problem.bounds
     centre, half_width = 0.5 * box.lower + 0.5 * box.upper, 0.5 * box.upper - 0.5 * box.lower
@@ -267,7 +268,10 @@ def _random_rotation(dim: int, seed: Seed) -> Array:
 
 
 def _generator(stream: int, seed: tuple[int, ...], x: Array | None = None) -> np.random.Generator:
-    """The random numbers of a stream for a seed, at a point; adding zero makes -0.0 the same point as 0.0."""
+    """The random numbers of a stream for a seed, at a point; adding zero makes -0.0 the same point as 0.0.
+
+    The length keeps seeds apart that NumPy takes for one: it pads with zeros and splits large numbers into words.
+    """
     point = [] if x is None else (x + 0.0).view(np.uint32).tolist()
     return np.random.default_rng([stream, len(seed), *seed, *point])
 

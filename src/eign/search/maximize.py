@@ -1,5 +1,6 @@
 """The point of the unit cube where an acquisition is largest, as far as a multi-start search finds it."""
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,6 +24,16 @@ CLOSEST: Final = 1e-9
 
 _LOCAL_SHARE: Final = 8
 """One candidate around the incumbents for so many over the whole cube."""
+
+
+# Progress is measured from this quantile of the candidates' values up to the best of them, then to the best so far. Of
+# LogEI the lower ones are hundreds below, and say nothing about the height of a peak.
+_LEVEL: Final = 0.9
+_ROUGH: Final = lbfgs.Stopping(decrease=3e-2, gradient=1e-6, iterations=8, evaluations=16)
+_FINE: Final = lbfgs.Stopping(decrease=1e-6, gradient=1e-8, iterations=40, evaluations=60)
+_LEADERS: Final = 3
+_MEMORY: Final = 5
+_LONGEST_STEP: Final = 0.1
 
 
 class Suggestion(NamedTuple):
@@ -99,8 +110,8 @@ def maximize(
         target, values = _pool(acquisition, raw, count=count, rescale=rescale)
         values = np.where(np.isfinite(values), values, -np.inf)
         found = None
-        if np.isfinite(values).any() and not is_flat(values[np.isfinite(values)]):
-            ends, heights = _climb(target, raw[boltzmann_starts(_finite(values), tries, rng)], _scale(values))
+        if np.isfinite(values).any() and not is_flat(finite := _finite(values)):
+            ends, heights = _climb(target, raw[boltzmann_starts(finite, tries, rng)], finite)
             found = _best_new(np.concatenate([ends, raw]), np.concatenate([heights, values]), forbidden)
         point = _explore(acquisition, raw, seen, forbidden, rng) if found is None else found
         value = float(acquisition.evaluate(point[None])[0])
@@ -141,24 +152,49 @@ def _pool(
     return target, target.combine(terms)
 
 
-def _climb(target: SurrogateAcquisition, starts: Array, scale: float) -> tuple[Array, Array]:
-    """Local maxima from the starts, `r x d`, and their heights."""
+def _climb(target: SurrogateAcquisition, starts: Array, values: Array) -> tuple[Array, Array]:
+    """Local maxima from the starts, `r x d`, and their heights; `values` are those of all candidates.
+
+    All starts climb until little is left to gain; only the highest go on to the top.
+    """
+    level = float(np.quantile(values, _LEVEL))
+    rough = _descend(target, starts, _ROUGH, memory=_MEMORY, scale=_spread(values, level))
+    leaders = np.argsort(rough.value, kind="stable")[:_LEADERS]
+    memory = lbfgs.Memory(rough.memory.steps[leaders], rough.memory.changes[leaders])
+    # A narrow peak can be much higher than all candidates, and is then the better measure of progress.
+    scale = _spread(-rough.value[leaders[:1]], level) or _spread(values, level)
+    fine = _descend(target, rough.x[leaders], _FINE, memory=memory, scale=scale)
+    others = np.setdiff1d(np.arange(len(starts)), leaders)
+    return np.concatenate([fine.x, rough.x[others]]), -np.concatenate([fine.value, rough.value[others]])
+
+
+def _descend(
+    target: SurrogateAcquisition, x: Array, stopping: lbfgs.Stopping, *, memory: int | lbfgs.Memory, scale: float
+) -> lbfgs.Minimum:
+    """Minimise the target's negative, in units of `scale`; the result is in its own units."""
 
     def objective(x: Array, _: NDArray[np.intp]) -> lbfgs.Evaluation:
         value, gradient = target.value_and_gradient(x)
         return lbfgs.Evaluation(value / -scale, gradient / -scale)
 
-    stopping = lbfgs.Stopping(decrease=1e-7, gradient=1e-7, iterations=60, evaluations=80)
+    if isinstance(memory, lbfgs.Memory):
+        memory = lbfgs.Memory(memory.steps, memory.changes / scale)
     end = lbfgs.minimize(
-        objective, starts, lower=np.array(0.0), upper=np.array(1.0), stopping=stopping, memory=6, longest_step=0.25
+        objective,
+        x,
+        lower=np.array(0.0),
+        upper=np.array(1.0),
+        stopping=stopping,
+        memory=memory,
+        longest_step=_LONGEST_STEP,
     )
-    return end.x, end.value * -scale
+    pairs = lbfgs.Memory(end.memory.steps, end.memory.changes * scale)
+    return replace(end, value=end.value * scale, gradient=end.gradient * scale, memory=pairs)
 
 
-def _scale(values: Array) -> float:
-    """How much the candidates differ: the unit in which progress is measured."""
-    finite = values[np.isfinite(values)]
-    return float(finite.max() - np.median(finite)) or float(finite.max() - finite.min())
+def _spread(values: Array, level: float) -> float:
+    """How far the largest value is above a level, or above the smallest if the level is the largest."""
+    return float(values.max() - level) or float(values.max() - values.min())
 
 
 def _finite(values: Array) -> Array:

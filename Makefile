@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+VENV_READY := $(VENV)/.ready-venv
 RUN_READY := $(VENV)/.ready-run
 DEV_READY := $(VENV)/.ready-dev
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -39,17 +40,18 @@ docs: $(DEV_READY)  ## build the documentation into site/
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-$(BIN)/python:
+$(VENV_READY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "eign needs Python 3.11 or later; give one with: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
 
-$(RUN_READY): pyproject.toml constraints.txt | $(BIN)/python
+$(RUN_READY): pyproject.toml constraints.txt | $(VENV_READY)
 	@echo "Setting up $(VENV) (a few minutes the first time) ..."
-	$(PIP_INSTALL) --editable .
+	$(PIP_INSTALL) --editable '.[bench]'
 	@touch $@
 
 $(DEV_READY): $(RUN_READY)
 	@echo "Adding the development tools ..."
-	$(PIP_INSTALL) --editable '.[dev]'
+	$(PIP_INSTALL) --editable '.[bench,dev]'
 	@touch $@

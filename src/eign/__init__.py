@@ -10,14 +10,35 @@ from typing import TYPE_CHECKING
 from eign._version import __version__
 
 if TYPE_CHECKING:
-    from eign import formulas, models, problems
+    from eign import acquisition, formulas, models, problems
     from eign.data import Observations
     from eign.space import Box
+    from eign.strategies import methods
+    from eign.study import Optimizer, maximize, minimize
 
-__all__ = ["Box", "Observations", "__version__", "formulas", "models", "problems"]
+__all__ = [
+    "Box",
+    "Observations",
+    "Optimizer",
+    "__version__",
+    "acquisition",
+    "formulas",
+    "maximize",
+    "methods",
+    "minimize",
+    "models",
+    "problems",
+]
 
-_MODULES = {"formulas", "models", "problems"}
-_HOMES = {"Box": "eign.space", "Observations": "eign.data"}
+_MODULES = {"acquisition", "formulas", "models", "problems"}
+_HOMES = {
+    "Box": "eign.space",
+    "Observations": "eign.data",
+    "Optimizer": "eign.study",
+    "maximize": "eign.study",
+    "methods": "eign.strategies",
+    "minimize": "eign.study",
+}
 
 
 def __getattr__(name: str) -> object:

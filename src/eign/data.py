@@ -65,8 +65,13 @@ class Observations:
     @classmethod
     def empty(cls, dim: int) -> "Observations":
         """No observations yet, of points with `dim` coordinates."""
-        if operator.index(dim) < 1:
-            raise ValueError(f"expected at least one coordinate, got dim = {dim}")
+        expected = f"expected the number of coordinates, a whole number of at least 1, got dim = {dim!r}"
+        try:
+            count = operator.index(dim)
+        except TypeError:
+            raise TypeError(expected) from None
+        if count < 1:
+            raise ValueError(expected)
         return cls(np.empty((0, dim)))
 
     def append(
@@ -180,6 +185,7 @@ def to_unit(obs: Observations, box: Box) -> Observations:
     >>> to_unit(Observations([[2.0]], [0.0], [[3.0]], grad_var=[[1.0]]), Box([(0, 10)])).grad_var
     array([[100.]])
     """
+    _check_dimensions(obs.dim, box.dim, "the box has {} coordinates")
     grad = box.times_unit_scale(obs.grad[:, box.free], obs.x, power=1)
     grad_var = box.times_unit_scale(obs.grad_var[:, box.free], obs.x, power=2)
     return Observations(box.to_unit(obs.x), obs.y, grad, obs.y_var, grad_var)
@@ -187,11 +193,17 @@ def to_unit(obs: Observations, box: Box) -> Observations:
 
 def to_user(obs: Observations, box: Box) -> Observations:
     """The inverse of `to_unit`; derivatives along fixed coordinates are missing."""
+    _check_dimensions(obs.dim, box.free_dim, "the unit cube of the box has {} coordinates")
     x = box.from_unit(obs.x)
     grad, grad_var = np.full_like(x, np.nan), np.full_like(x, np.nan)
     grad[:, box.free] = box.times_unit_scale(obs.grad, x, power=-1)
     grad_var[:, box.free] = box.times_unit_scale(obs.grad_var, x, power=-2)
     return Observations(x, obs.y, grad, obs.y_var, grad_var)
+
+
+def _check_dimensions(given: int, expected: int, what: str) -> None:
+    if given != expected:
+        raise ValueError(f"the observations have {given} coordinates, {what.format(expected)}")
 
 
 @final
@@ -376,7 +388,7 @@ def _filled(values: Any, shape: tuple[int, ...], what: str, *, many: int | None,
     """`values` in the given shape of all rows, NaN where they are missing; `many` is None for a single point."""
     if values is None:
         return np.full(shape, np.nan)
-    if many is not None and len(shape) == 2 and isinstance(values, list | tuple):
+    if many is not None and len(shape) == 2 and (isinstance(values, list | tuple) or np.ndim(values) == 1):
         values = [[None] * shape[1] if row is None else row for row in values]
     array = as_floats(values, what)
     if one_for_all and array.ndim == 0:

@@ -110,7 +110,7 @@ class Box:
         self,
         bounds: "Box | LowerUpper | Mapping[str, Any] | Sequence[Any] | ArrayLike",
         *,
-        log: Iterable[int | str] | str | int = (),
+        log: Iterable[int | str] | str | int | None = (),
         names: Iterable[str] | None = None,
     ) -> None:
         """Check the bounds and keep copies of them.
@@ -351,8 +351,8 @@ def _checked_names(names: Iterable[object] | None, dim: int) -> tuple[str, ...] 
     return checked
 
 
-def _log_mask(log: Iterable[int | str] | str | int, names: tuple[str, ...] | None, dim: int) -> Mask:
-    given = [log] if isinstance(log, str | int) else list(log)
+def _log_mask(log: Iterable[int | str] | str | int | None, names: tuple[str, ...] | None, dim: int) -> Mask:
+    given = [log] if isinstance(log, str | int) else list(() if log is None else log)
     if len(given) == dim and all(isinstance(entry, bool | np.bool_) for entry in given):
         return np.array(given, dtype=np.bool_)
     mask = np.zeros(dim, dtype=np.bool_)

@@ -73,8 +73,8 @@ class TestAuxiliaryImprovement:
         offset, linear = p.mean - a * m @ m - p.best_g, p.sigma**2 + 4 * a**2 * np.sum(m**2 * variance)
         scale = deviation_of_g(p)
         assume(abs(offset - a * variance.sum()) < 40 * scale)  # the real-axis rule must resolve the oscillation
-        reference = cf_positive_part(offset, linear, -a, variance, -2 * a * variance * m)
-        assert independent(p) == pytest.approx(reference, abs=1e-7 * scale)
+        reference, cut_off = cf_positive_part(offset, linear, -a, variance, -2 * a * variance * m)
+        assert independent(p) == pytest.approx(reference, abs=1e-8 * scale + cut_off)
 
     @given(posteriors(correlated=True), seeds)
     @settings(max_examples=30)
@@ -193,6 +193,58 @@ class TestAuxiliaryImprovement:
         assert value >= 0
         for gradient in torch.autograd.grad(value, inputs):
             assert gradient.isfinite().all()
+
+    @pytest.mark.parametrize("ratio", [1e8, 1e12, 1e16, 1e20])
+    def test_nearly_singular_joint_covariance(self, ratio):
+        """One direction of the gradient almost known and f almost determined by it: the limit of a known direction."""
+        covariance = np.diag([1.0, 0.5, 1.0 / ratio])
+        cross = 0.999 * np.sqrt(np.array([0.2, 0.1, 0.7]) * np.diag(covariance))
+        mean, alpha = np.array([0.4, -0.8, 0.3]), 0.6
+        value = auxiliary_improvement_full(
+            tensor(0.1), tensor(1.0), tensor(mean), tensor(covariance), -0.5, alpha, cross_cov=tensor(cross)
+        )
+        # in the limit the third component is its mean, and its share of f's variance is independent noise
+        known = auxiliary_improvement_full(
+            tensor(0.1 - alpha * mean[2] ** 2),
+            tensor(1.0),
+            tensor(mean[:2]),
+            tensor(covariance[:2, :2]),
+            -0.5,
+            alpha,
+            cross_cov=tensor(cross[:2]),
+        )
+        assert float(value) == pytest.approx(float(known), abs=3 / np.sqrt(ratio) + 1e-8)
+
+    def test_derivative_with_respect_to_alpha_at_zero(self):
+        """-Phi(u) E|G|^2."""
+        alpha = torch.tensor(0.0, dtype=torch.float64, requires_grad=True)
+        mean, sigma = tensor(0.2), tensor(0.7)
+        grad_mean, grad_sigma = tensor([0.5, -0.3]), tensor([0.2, 0.4])
+        for value in (
+            auxiliary_improvement(mean, sigma, grad_mean, grad_sigma, 0.4, alpha),
+            auxiliary_improvement_full(mean, sigma, grad_mean, torch.diag(grad_sigma**2), 0.4, alpha),
+        ):
+            (slope,) = torch.autograd.grad(value, alpha)
+            second_moment = float((grad_mean**2 + grad_sigma**2).sum())
+            assert float(slope) == pytest.approx(-stats.norm.cdf(-0.2 / 0.7) * second_moment, rel=1e-8)
+
+    def test_without_weight_the_gradient_need_not_be_known(self):
+        mean = torch.tensor([0.2, 0.3], dtype=torch.float64, requires_grad=True)
+        nothing = torch.full((2, 3), float("nan"), dtype=torch.float64)
+        value = auxiliary_improvement(mean, tensor(0.7), nothing, nothing, 0.4, 0.0)
+        assert torch.equal(value, expected_improvement(mean, tensor(0.7), 0.4))
+        assert torch.autograd.grad(value.sum(), mean)[0].isfinite().all()
+
+    def test_an_unreachable_incumbent(self):
+        arguments = (tensor(0.0), tensor(1.0), tensor([0.1, 0.2]), tensor([1.0, 1.0]))
+        assert auxiliary_improvement(*arguments, float("inf"), 0.6) == 0
+        assert auxiliary_improvement(*arguments, -float("inf"), 0.6) == float("inf")
+
+    def test_gradient_where_the_mean_is_at_the_incumbent(self):
+        """E[g] = g+ exactly."""
+        values = (0.5, 0.7, [0.0, 0.0], [0.5, 0.5], 0.25, 0.5)
+        inputs = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in values]
+        assert torch.autograd.gradcheck(auxiliary_improvement, inputs)
 
     def test_a_point_that_is_known_exactly(self):
         zero = tensor([0.0, 0.0])

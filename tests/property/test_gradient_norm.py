@@ -103,6 +103,24 @@ class TestOrthant:
         mirrored = orthant_gradient_increase(mirror * mean, sigma, mirror * best)
         assert plain > 30 * mirrored > 0
 
+    def test_full_form_depends_on_the_order_of_the_coordinates(self):
+        cov, order = np.array([[1.0, 0.8], [0.8, 2.0]]), [1, 0]
+        mean, best = np.array([0.5, -1.0]), np.array([0.2, 0.6])
+        plain = orthant_gradient_increase_full(tensor(mean), tensor(np.linalg.cholesky(cov)), tensor(best))
+        swapped = orthant_gradient_increase_full(
+            tensor(mean[order]), tensor(np.linalg.cholesky(cov[np.ix_(order, order)])), tensor(best[order])
+        )
+        assert abs(float(plain - swapped)) > 0.05 * abs(float(plain))
+
+    def test_known_partial_derivatives_take_their_limits(self):
+        """sigma = 0: the coordinate is above its threshold or not, and adds m^2 - g^2."""
+        mean, best = tensor([2.0, 0.5]), tensor([1.0, 0.0])
+        inputs = [mean.clone().requires_grad_(), tensor([0.0, 0.0]).requires_grad_()]
+        value = orthant_gradient_increase(*inputs, best)
+        assert float(value.detach()) == pytest.approx(3.25, rel=1e-12)
+        assert all(part.isfinite().all() for part in torch.autograd.grad(value, inputs))
+        assert orthant_gradient_increase(-mean, tensor([0.0, 0.0]), best) == 0
+
     def test_can_be_negative(self):
         """In the orthant z >= z+ the norm may well be smaller than at the incumbent."""
         assert orthant_gradient_increase(tensor([-0.5]), tensor([0.1]), tensor([-1.0])) < -0.5
@@ -166,8 +184,8 @@ class TestExact:
         offset, linear = m @ m - g @ g, 4 * np.sum(m**2 * s**2)
         scale = np.sqrt(linear + 2 * np.sum(s**4))
         assume(abs(offset + s @ s) < 40 * scale)  # the real-axis rule must resolve the oscillation
-        reference = cf_positive_part(offset, linear, 1.0, s**2, 2 * s**2 * m)
-        assert exact(p) == pytest.approx(reference, abs=1e-7 * scale)
+        reference, cut_off = cf_positive_part(offset, linear, 1.0, s**2, 2 * s**2 * m)
+        assert exact(p) == pytest.approx(reference, abs=1e-8 * scale + cut_off)
 
     @given(posteriors(dims=st.integers(2, 12), correlated=True), seeds)
     @settings(max_examples=30)
@@ -208,6 +226,83 @@ class TestExact:
         """Jensen: E[max(V, 0)] >= max(E[V], 0)."""
         mean_increase = float(p.grad_mean @ p.grad_mean + p.grad_sigma @ p.grad_sigma - p.best_grad @ p.best_grad)
         assert exact(p) >= max(mean_increase, 0.0) * (1 - 1e-12)
+
+    @given(posteriors(dims=st.integers(2, 8)), seeds)
+    def test_some_partial_derivatives_known_exactly(self, p, seed):
+        """sigma_i = 0 is the limit of small sigma_i, with finite derivatives."""
+        known = np.random.default_rng(seed).random(p.d) < 0.5
+        inputs = [tensor(x).requires_grad_() for x in (p.grad_mean, np.where(known, 0.0, p.grad_sigma), p.best_grad)]
+        value = gradient_increase(*inputs)
+        tiny = np.where(known, 1e-11 * p.grad_sigma, p.grad_sigma)
+        near = float(gradient_increase(tensor(p.grad_mean), tensor(tiny), tensor(p.best_grad)))
+        size = float(np.sum(p.grad_mean**2 + p.best_grad**2 + p.grad_sigma**2))
+        assert value.item() == pytest.approx(near, abs=1e-9 * size)
+        assert all(part.isfinite().all() for part in torch.autograd.grad(value, inputs))
+
+    @pytest.mark.parametrize("rank", [0, 1, 2])
+    def test_singular_covariances(self, rank):
+        factor = np.random.default_rng(rank).standard_normal((4, 3, rank))
+        cov = tensor(factor @ factor.swapaxes(-1, -2))
+        mean, best = tensor(np.ones((4, 3))), tensor([0.5, 1.0, 1.5])
+        value = gradient_increase_full(mean, cov, best)
+        near = gradient_increase_full(mean, cov + 1e-11 * torch.eye(3), best)
+        torch.testing.assert_close(value, near, rtol=1e-8, atol=1e-8)
+
+    @pytest.mark.parametrize("d", [2, 3])
+    def test_gradient_where_the_mean_is_at_the_threshold(self, d):
+        """E|G|^2 = |g+|^2 exactly: both sides of the formula meet, and must not be mixed."""
+        inputs = [torch.zeros(d, dtype=torch.float64), *torch.ones(2, d, dtype=torch.float64)]
+        inputs = [x.requires_grad_() for x in inputs]
+        assert torch.autograd.gradcheck(gradient_increase, inputs)
+        covariance = torch.eye(d, dtype=torch.float64).requires_grad_()
+        assert torch.autograd.gradcheck(gradient_increase_full, (inputs[0], covariance, inputs[2]))
+
+    @given(posteriors(dims=st.integers(2, 6)), st.floats(2, 12))
+    def test_gradient_in_the_tails(self, p, distance):
+        """Derivatives by central differences where the threshold is many deviations above the mean."""
+        m, s = p.grad_mean, p.grad_sigma
+        threshold = np.sum(m**2 + s**2) + distance * np.sqrt(2 * np.sum(s**4) + 4 * np.sum(m**2 * s**2))
+        best = np.sqrt(threshold / p.d) * np.ones(p.d)
+        mean = tensor(m).requires_grad_()
+        value = gradient_increase(mean, tensor(s), tensor(best))
+        (slope,) = torch.autograd.grad(value, mean)
+        h = 1e-5 * s[0]
+        step = tensor(h * np.eye(p.d)[0])
+        ahead, behind = (gradient_increase(tensor(m) + sign * step, tensor(s), tensor(best)) for sign in (1, -1))
+        assert float(slope[0]) == pytest.approx(
+            float(ahead - behind) / (2 * h), rel=1e-4, abs=1e-6 * value.item() / s[0]
+        )
+
+    @pytest.mark.parametrize("scale", [1e-150, 1e-80, 1e80, 1e100, 1e150])
+    def test_scales_with_the_square_of_the_gradient(self, scale):
+        mean, sigma, best = tensor([[0.3, -1.0, 2.0], [1.0, 0.5, 0.1], [1.0, 1.0, -1.0]])
+        for form, spread in ((gradient_increase, sigma), (gradient_increase_full, torch.diag(sigma**2))):
+            power = 1 if form is gradient_increase else 2
+            value = form(scale * mean, scale**power * spread, scale * best) / scale / scale
+            assert float(value) == pytest.approx(float(form(mean, spread, best)), rel=1e-9)
+
+    def test_the_last_dimension_broadcasts(self):
+        one, two = tensor([0.7]), tensor([0.7, 0.7])
+        sigma, best = tensor([1.0, 0.5]), tensor([0.3, 0.4])
+        assert torch.equal(gradient_increase(one, sigma, best), gradient_increase(two, sigma, best))
+        assert torch.equal(
+            gradient_increase(two, tensor([1.0]), best), gradient_increase(two, tensor([1.0, 1.0]), best)
+        )
+
+    def test_second_derivatives_are_refused(self):
+        mean = torch.ones(2, dtype=torch.float64)
+        with pytest.raises(RuntimeError, match="first derivatives only"):
+            torch.autograd.functional.hessian(lambda x: gradient_increase(x, mean, mean), mean)
+
+    @given(st.floats(6, 30))
+    def test_far_tails_keep_three_digits(self, deviations):
+        """Below 1e-14 of the deviation nothing is refined."""
+        m, s = 0.5, 1.0
+        best = np.sqrt(m**2 + s**2 + deviations * np.sqrt(2 * s**4 + 4 * m**2 * s**2))
+        value = expected_positive_part(
+            tensor(m**2 - best**2), tensor(4 * m**2 * s**2), 1.0, tensor([s**2]), tensor([2 * s**2 * m])
+        )
+        assert float(value) == pytest.approx(float(mp_increase_1d(m, s, best)), rel=1e-3)
 
     def test_no_threshold_gives_the_mean(self):
         mean, sigma = tensor([0.3, -2.0, 1e-6]), tensor([1.0, 1e-12, 3.0])

@@ -339,3 +339,15 @@ def test_scales_must_be_positive_and_finite(scale):
         Standardization(0.0, scale, np.zeros(1), np.ones(1))
     with pytest.raises(ValueError, match="positive and finite"):
         Standardization(0.0, 1.0, np.zeros(1), np.array([scale]))
+
+
+def test_observations_of_another_box_are_told_apart():
+    with pytest.raises(ValueError, match="2 coordinates, the box has 1"):
+        to_unit(Observations([[1.0, 1.0]]), Box([(0, 1)]))
+    with pytest.raises(ValueError, match="2 coordinates, the unit cube of the box has 1"):
+        to_user(Observations([[1.0, 1.0]]), Box([(0, 1), (3, 3)]))
+
+
+def test_an_array_of_none_is_no_gradients():
+    seen = Observations.empty(2).append([[0.1, 0.2], [0.3, 0.4]], [1.0, 2.0], np.array([None, None]))
+    assert not seen.has_grad.any()

@@ -47,6 +47,12 @@ def test_a_label_in_a_docstring_is_a_label_of_the_paper():
     assert mentioned <= LABELS
 
 
+def test_references_in_docstrings_resolve():
+    sources = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    for name in set(re.findall(r":func:`([\w.]+)`", sources)):
+        assert callable(resolve(name)), name
+
+
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
 def test_examples_run(page):
     namespace: dict[str, object] = {}

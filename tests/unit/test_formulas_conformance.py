@@ -28,6 +28,9 @@ def values(n: int, m: int) -> dict[str, torch.Tensor]:
         "grad_sigma": batch(m, D, seed=4).abs() + 0.2,
         "grad_cov": covariance(n, 1),
         "best_grad": batch(D, seed=6),
+        "best_g": batch(n, 1, seed=7),
+        "alpha": batch(m, seed=8).abs(),
+        "cross_cov": 0.02 * batch(n, m, D, seed=5),
     }
 
 
@@ -56,6 +59,12 @@ FORMULAS = {
     ),
     "auxiliary_full": lambda v: formulas.auxiliary_improvement_full(
         v["mean"], v["sigma"], v["grad_mean"], v["grad_cov"], -1.0, 0.6
+    ),
+    "auxiliary_joint": lambda v: formulas.auxiliary_improvement_full(
+        v["mean"], v["sigma"], v["grad_mean"], v["grad_cov"], v["best_g"], v["alpha"], cross_cov=v["cross_cov"]
+    ),
+    "auxiliary_tensors": lambda v: formulas.auxiliary_improvement(
+        v["mean"], v["sigma"], v["grad_mean"], v["grad_sigma"], v["best_g"], v["alpha"]
     ),
     "auxiliary_mc": lambda v: formulas.auxiliary_improvement_mc(
         v["mean"], v["sigma"], v["grad_mean"], v["grad_sigma"], -1.0, 0.6, JOINT_BASE
@@ -87,6 +96,9 @@ def test_batches_broadcast_and_equal_single_calls(name):
                 "grad_sigma": v["grad_sigma"][j],
                 "grad_cov": v["grad_cov"][i, 0],
                 "best_grad": v["best_grad"],
+                "best_g": v["best_g"][i, 0],
+                "alpha": v["alpha"][j],
+                "cross_cov": v["cross_cov"][i, j],
             }
             assert formula(one).shape == ()
             torch.testing.assert_close(formula(one), result[i, j], rtol=1e-9, atol=1e-12)

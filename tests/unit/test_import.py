@@ -1,7 +1,9 @@
 """`import eign` is light, and what it promises is reachable."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -25,3 +27,13 @@ def test_public_names_are_reachable(name):
 def test_an_unknown_name_is_told_apart_from_the_known():
     with pytest.raises(AttributeError, match=r"no attribute 'Boxx'; it has .*Box"):
         eign.Boxx  # noqa: B018
+
+
+def test_formulas_import_torch_and_the_standard_library_alone():
+    sources = Path(eign.__file__).parent.joinpath("formulas").glob("*.py")
+    trees = [ast.parse(path.read_text()) for path in sources]
+    imports = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
+    roots = {name.partition(".")[0] for name in names if not name.startswith("eign.formulas")}
+    assert roots - sys.stdlib_module_names == {"torch"}

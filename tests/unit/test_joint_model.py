@@ -13,7 +13,6 @@ from eign.models.joint import JointGradientGP
 from eign.models.joint_hyperparameters import JointHyperparameters, negative_log_prior
 from joint_cases import observe, random_points, smooth
 
-
 # The nugget bounds the condition number by 1e8, so two orders of summation may differ by 1e-8; 1e-9 leaves room for
 # another BLAS and still is far below what any use of a posterior would notice.
 PATHS = 1e-9

@@ -73,3 +73,19 @@ def test_estimates_are_differentiable(case):
     assert torch.autograd.gradcheck(
         lambda *x: auxiliary_improvement_mc(*x, case.best_g, case.alpha, joint), (mean, sigma, m, s)
     )
+    chol = tensor(np.linalg.cholesky(case.grad_cov)).requires_grad_()
+    assert torch.autograd.gradcheck(lambda *x: gradient_increase_mc_full(*x, base), (m, chol, g))
+    joint_chol = tensor(np.linalg.cholesky(case.joint_cov)).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda *x: auxiliary_improvement_mc_full(*x, case.best_g, case.alpha, joint),
+        (tensor(case.joint_mean).requires_grad_(), joint_chol),
+    )
+
+
+def test_weights_belong_to_points_not_to_samples(case):
+    base = normal_base_samples(8, 5, seed=2)
+    alphas = torch.linspace(0, 1, 8, dtype=torch.float64)
+    moments = (tensor(case.mean), tensor(case.sigma), tensor(case.grad_mean), tensor(case.grad_sigma))
+    together = auxiliary_improvement_mc(*moments, case.best_g, alphas, base)
+    one_by_one = [auxiliary_improvement_mc(*moments, case.best_g, float(alpha), base) for alpha in alphas]
+    torch.testing.assert_close(together, torch.stack(one_by_one))

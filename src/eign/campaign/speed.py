@@ -183,7 +183,7 @@ def samples(dim: int, n: int) -> Samples:
         function = Cosine8()
     else:
         function = Ackley(dim, negate=True, bounds=[(-5.0, 5.0)] * dim)
-    x = torch.quasirandom.SobolEngine(dim, scramble=True, seed=0).draw(n, dtype=torch.float64).requires_grad_()  # type: ignore[no-untyped-call]
+    x = torch.quasirandom.SobolEngine(dim, scramble=True, seed=0).draw(n, dtype=torch.float64).requires_grad_()
     bounds: Tensor = function.get_buffer("bounds").to(torch.float64)
     y = function(bounds[0] + (bounds[1] - bounds[0]) * x)
     (grad,) = torch.autograd.grad(y.sum(), x)

@@ -41,7 +41,10 @@ def auxiliary_improvement(
 
     See :func:`eign.formulas.expected_positive_part` for the method and its accuracy. Shapes: `..., ... x d -> ...`.
     """
+    if not isinstance(alpha, Tensor) and alpha == 0:
+        return _improvement_of_f(mean, sigma, best_g, grad_mean)
     alpha = torch.as_tensor(alpha, dtype=mean.dtype)
+    grad_mean, grad_sigma = torch.broadcast_tensors(grad_mean, grad_sigma)
     variance = grad_sigma**2
     pull = -2 * alpha.unsqueeze(-1) * grad_mean
     exact = expected_positive_part(
@@ -51,7 +54,7 @@ def auxiliary_improvement(
         variance,
         pull * variance,
     )
-    return torch.where(alpha == 0, expected_improvement(mean, sigma, best_g), exact)
+    return _with_limit(exact, alpha, mean, sigma, best_g)
 
 
 def auxiliary_improvement_full(
@@ -72,7 +75,10 @@ def auxiliary_improvement_full(
 
     `cross_cov` is c; without it f and its gradient are independent. Shapes: `..., ... x d, ... x d x d -> ...`.
     """
+    if not isinstance(alpha, Tensor) and alpha == 0:
+        return _improvement_of_f(mean, sigma, best_g, grad_mean)
     alpha = torch.as_tensor(alpha, dtype=mean.dtype)
+    grad_mean = grad_mean.expand(*grad_mean.shape[:-1], grad_cov.shape[-1])
     cross = torch.zeros_like(grad_mean) if cross_cov is None else cross_cov
     pull = -2 * alpha.unsqueeze(-1) * grad_mean
     moved = (grad_cov @ pull.unsqueeze(-1)).squeeze(-1)
@@ -83,7 +89,19 @@ def auxiliary_improvement_full(
         grad_cov,
         cross + moved,
     )
-    return torch.where(alpha == 0, expected_improvement(mean, sigma, best_g), exact)
+    return _with_limit(exact, alpha, mean, sigma, best_g)
+
+
+def _improvement_of_f(mean: Tensor, sigma: Tensor, best_g: Tensor | float, grad_mean: Tensor) -> Tensor:
+    """EI in the batch shape of EI_g: without a weight, the gradient's moments do not even have to be known."""
+    value = expected_improvement(mean, sigma, best_g)
+    return value.expand(torch.broadcast_shapes(value.shape, grad_mean.shape[:-1]))
+
+
+def _with_limit(exact: Tensor, alpha: Tensor, mean: Tensor, sigma: Tensor, best_g: Tensor | float) -> Tensor:
+    """The value of EI, to the last bit, where alpha is zero; the derivatives of EI_g everywhere."""
+    plain = expected_improvement(mean, sigma, best_g).detach() + (exact - exact.detach())
+    return torch.where(alpha == 0, plain, exact)
 
 
 def auxiliary_improvement_bound(
@@ -100,7 +118,7 @@ def auxiliary_improvement_bound(
     .. math:: EI_g(x) \ge EI_f(x) - \alpha\, EI_s(x)
 
     The two sides refer to one common incumbent, with value `best` and gradient `best_grad`.
-    The paper estimates EI_s by Monte Carlo: :func:`eign.formulas.gradient_increase_samples`.
+    The paper estimates EI_s by Monte Carlo: :func:`eign.formulas.gradient_increase_mc`.
     """
     return expected_improvement(mean, sigma, best) - alpha * gradient_increase(grad_mean, grad_sigma, best_grad)
 

@@ -27,12 +27,11 @@ whose moment generating function is a product of d closed forms. In the eigenvec
 The contour passes through the saddle point of h, where the integrand is largest and does not oscillate, and opens as a
 hyperbola towards the side where M decays; along it the trapezoidal rule converges geometrically. A Fourier-cosine
 expansion of the density needs thousands of terms where the density is singular (few dimensions, no smoothing by f) and
-loses all digits in the tail; here about 32 nodes serve everywhere, and the *relative* accuracy is kept in the tail, so
-the logarithm is available where the value underflows.
+loses all digits in the tail; here about 32 nodes serve everywhere, and the *relative* accuracy is kept in the tail.
 
 **Accuracy.** Node counts double, point by point, until nested rules agree to an estimated relative error of 1e-9.
 Measured over wide ranges of every parameter, the error stays below 1e-9 standard deviations of V. Tails below 1e-14 of
-that standard deviation are not refined: they keep three digits or more, and their logarithm many more.
+that standard deviation are not refined: they keep three digits or more.
 """
 
 import math
@@ -41,12 +40,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 _FIRST_PANELS = 32  # of the trapezoidal rule; doubled for the points where the error estimate is not small enough
 _MOST_PANELS = 1536
 _TOLERANCE = 1e-9  # relative
 _NEGLIGIBLE = 1e-14  # absolute, in standard deviations of V: what lies below is not refined
+_UNDERFLOW = -1500.0  # logarithm of a tail that is zero in any units; rounding of the exponent would be all there is
+_LEAST_INTEGRAL = 1e-16  # over the peak: rounding can leave a negligible tail at or below zero
 _CUT = 24.0  # the contour ends where the integrand has fallen to e^-24 of its peak
 _LONGEST = 16.0  # longest contour, in steps of 0.5 of its parameter
 _LARGEST_SADDLE = math.log(1e10)  # a tail that would need more lies below 1e-20
@@ -66,7 +66,7 @@ def expected_positive_part(
     Differentiable once in every argument. Shapes: `..., ..., ..., ... x d, ... x d -> ...`; they broadcast.
     """
     mean = offset + weight * variance.sum(-1)
-    return mean.clamp(min=0) + _log_tail(offset, linear_variance, weight, variance, cross, spread_dims=1).exp()
+    return _with_tail(mean, offset, linear_variance, weight, variance, cross)
 
 
 def expected_positive_part_full(
@@ -81,23 +81,50 @@ def expected_positive_part_full(
     rotated = axes.mT @ covariance @ axes
     turned = (axes.mT @ cross.unsqueeze(-1)).squeeze(-1)
     mean = offset + weight * covariance.diagonal(dim1=-2, dim2=-1).sum(-1)
-    return mean.clamp(min=0) + _log_tail(offset, linear_variance, weight, rotated, turned, spread_dims=2).exp()
+    return _with_tail(mean, offset, linear_variance, weight, rotated, turned, is_full=True)
+
+
+def _with_tail(
+    mean: Tensor,
+    offset: Tensor,
+    linear_variance: Tensor,
+    weight: Tensor | float,
+    spread: Tensor,
+    cross: Tensor,
+    *,
+    is_full: bool = False,
+) -> Tensor:
+    r"""max(E[V], 0) plus the tail of V on the other side of zero, E[max(-V, 0)] or E[max(V, 0)].
+
+    The side is decided once, for value and derivative: both sides are right, but not a mixture of them.
+    """
+    is_positive = mean.detach() > 0
+    larger = torch.where(is_positive, mean, mean.detach().clamp(min=0))  # NaN stays NaN
+    side = torch.where(is_positive, -1.0, 1.0).to(mean.dtype)
+    return larger + _log_tail(side, offset, linear_variance, weight, spread, cross, is_full=is_full).exp()
 
 
 def _log_tail(
-    offset: Tensor, linear_variance: Tensor, weight: Tensor | float, spread: Tensor, cross: Tensor, *, spread_dims: int
+    side: Tensor,
+    offset: Tensor,
+    linear_variance: Tensor,
+    weight: Tensor | float,
+    spread: Tensor,
+    cross: Tensor,
+    *,
+    is_full: bool = False,
 ) -> Tensor:
-    r"""Log of E[max(V, 0)] - max(E[V], 0), the smaller of the two tails of V; minus infinity for a constant V.
+    r"""Log of E[max(side V, 0)], where side is 1 or -1 so that side E[V] <= 0; minus infinity for a constant V.
 
-    `spread` is the variances of Y (`... x d`, `spread_dims=1`) or its covariance in the basis of its eigenvectors
-    (`... x d x d`, `spread_dims=2`), of which the diagonal enters the value and the rest the derivative.
+    `spread` is the variances of Y, `... x d`, or its covariance in the basis of its eigenvectors, `... x d x d`, of
+    which the diagonal enters the value and the rest the derivative.
     """
     weight = torch.as_tensor(weight, dtype=offset.dtype)
-    event = spread.shape[-spread_dims:]
-    batch = torch.broadcast_shapes(
-        offset.shape, linear_variance.shape, weight.shape, spread.shape[:-spread_dims], cross.shape[:-1]
-    )
-    scalars = [x.expand(batch).reshape(-1) for x in (offset, linear_variance, weight)]
+    dims = 2 if is_full else 1
+    event = spread.shape[-dims:]
+    scalars = [side, offset, linear_variance, weight]
+    batch = torch.broadcast_shapes(*(x.shape for x in scalars), spread.shape[:-dims], cross.shape[:-1])
+    scalars = [x.expand(batch).reshape(-1) for x in scalars]
     spread = spread.expand(*batch, *event).reshape(-1, *event)
     cross = cross.expand(*batch, event[-1]).reshape(-1, event[-1])
     log_tail: Tensor = _LogTail.apply(*scalars, spread, cross)  # type: ignore[no-untyped-call]
@@ -180,7 +207,7 @@ def _saddle(v: _Variables) -> tuple[Tensor, Tensor]:
     s_max = 1 / max(2 kappa lambda) on the positive axis. Newton's method for log(s K'(s) / 2) = 0 with K = log M, exact
     where K' is a power or a pole, kept between the points already found to be too low and too high.
     """
-    rate = v.twice.amax(-1).clamp(min=0)
+    rate = v.twice.amax(-1).clamp(min=0) + 0.0  # the sum turns -0 into 0, whose inverse has the right sign
     mean = v.offset + v.twice.sum(-1) / 2
     log_odds = ((mean.square() + 8).sqrt() - mean).div(2).log()
     low, high = torch.full_like(log_odds, -math.inf), torch.full_like(log_odds, math.inf)
@@ -260,7 +287,7 @@ def _quadrature(v: _Variables, contour: _Contour, panels: int) -> tuple[Tensor, 
 
 
 def _moments(v: _Variables, s: Tensor, weights: Tensor, *, is_full: bool) -> _Moments:
-    weights = weights / weights.real.sum(-1, keepdim=True)
+    weights = weights / weights.real.sum(-1, keepdim=True).clamp(min=_LEAST_INTEGRAL)
     inverse = 1 / (1 - v.twice.unsqueeze(-2) * s.unsqueeze(-1))
     s2 = s * s
     w1, w3, w4 = weights * s, weights * s2 * s, weights * s2 * s2
@@ -274,21 +301,21 @@ def _moments(v: _Variables, s: Tensor, weights: Tensor, *, is_full: bool) -> _Mo
     )
 
 
-def _integrate(v: _Variables, *, is_full: bool, with_moments: bool) -> tuple[Tensor, _Moments | None]:
-    """Log of E[max(V, 0)] for variables in standard form, refined point by point, with moments if asked for."""
+def _integrate(v: _Variables, pending: Tensor, *, is_full: bool, with_moments: bool) -> tuple[Tensor, _Moments | None]:
+    """Log of E[max(V, 0)] in standard form for the rows `pending`, refined one by one, with moments if asked for."""
     n, d = v.twice.shape
     log_tail = torch.full_like(v.offset, -math.inf)
     matrix = (d, d) if is_full else (d,)
     moments = _Moments(*(v.offset.new_zeros(n, *shape) for shape in ((), (), (d,), (d,), matrix)))
-    pending, panels = torch.arange(n), _FIRST_PANELS
-    contour = _contour(v)
+    contour, position = _contour(v[pending]), torch.empty(n, dtype=torch.long)
+    position[pending] = torch.arange(len(pending))
+    pending, panels = pending[~(contour.height < _UNDERFLOW)], _FIRST_PANELS
     while len(pending) and panels <= _MOST_PANELS:
         unsettled = []
         for rows in pending.split(max(1, _CHUNK // (panels * d))):
-            part, path = v[rows], contour[rows]
+            part, path = v[rows], contour[position[rows]]
             integral, error, s, weights = _quadrature(part, path, panels)
-            # Rounding can leave a tail that is negligible a little below zero.
-            log_tail[rows] = path.height + integral.clamp(min=1e-16).log()
+            log_tail[rows] = path.height + integral.clamp(min=_LEAST_INTEGRAL).log()
             if with_moments:
                 for total, of_part in zip(moments, _moments(part, s, weights, is_full=is_full), strict=True):
                     total[rows] = of_part
@@ -298,52 +325,66 @@ def _integrate(v: _Variables, *, is_full: bool, with_moments: bool) -> tuple[Ten
     return log_tail, moments if with_moments else None
 
 
+def _linear_variances(total: Tensor, cross: Tensor, variance: Tensor) -> Tensor:
+    """The variances b^2/lambda of the linear part along each component of Y, no more than `total` in all, `n x d`.
+
+    Where lambda is tiny beside the others its quotient is rounding noise, and harmless as long as what is too much is
+    taken from there: it enters the value through the product with lambda.
+    """
+    linear = torch.where(variance > 0, cross.square() / variance, 0.0)
+    rows = (linear.sum(-1) > total).nonzero().squeeze(-1)
+    if len(rows):
+        order = variance[rows].argsort(dim=-1, descending=True)
+        ordered = linear[rows].gather(-1, order)
+        left = (total[rows].unsqueeze(-1) - (ordered.cumsum(-1) - ordered)).clamp(min=0)
+        linear[rows] = torch.empty_like(ordered).scatter_(-1, order, torch.minimum(ordered, left))
+    return linear
+
+
 class _LogTail(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, offset: Tensor, linear_variance: Tensor, weight: Tensor, spread: Tensor, cross: Tensor
+        ctx: Any, side: Tensor, offset: Tensor, linear_variance: Tensor, weight: Tensor, spread: Tensor, cross: Tensor
     ) -> Tensor:
         is_full = spread.dim() == 3
         variance = (spread.diagonal(dim1=-2, dim2=-1) if is_full else spread).clamp(min=0)
-        mean = offset + weight * variance.sum(-1)
-        scale = (linear_variance.clamp(min=0) + 2 * (weight.unsqueeze(-1) * variance).square().sum(-1)).sqrt()
-        is_random = scale > 0
-        unit = torch.where(mean > 0, -1.0, 1.0) / torch.where(is_random, scale, 1.0)
-        weight_, cross_ = weight * unit, cross * unit.unsqueeze(-1)
-        # Written with independent standard normals, V has no terms that cancel at large s: the part of the linear
-        # term that goes with Y has variances b^2/lambda, and noise is the rest. Rounding must not make it negative.
-        total = linear_variance.clamp(min=0) * unit.square()
-        linear = torch.where(variance > 0, cross_.square() / variance, 0.0)
-        shared = linear.sum(-1)
-        linear = linear * torch.where(shared > total, total / shared, 1.0).unsqueeze(-1)
-        v = _Variables(offset * unit, (total - shared).clamp(min=0), linear, 2 * weight_.unsqueeze(-1) * variance)
-        log_tail, moments = _integrate(v, is_full=is_full, with_moments=any(ctx.needs_input_grad))
+        linear_variance = linear_variance.clamp(min=0)
+        scale = (linear_variance + 2 * (weight.unsqueeze(-1) * variance).square().sum(-1)).sqrt()
+        unit = side / torch.where(scale > 0, scale, 1.0)
+        weight, cross = weight * unit, cross * unit.unsqueeze(-1)
+        # Written with independent standard normals, V has no terms that cancel at large s.
+        total = linear_variance * unit.square()
+        linear = _linear_variances(total, cross, variance)
+        noise = (total - linear.sum(-1)).clamp(min=0)
+        v = _Variables(offset * unit, noise, linear, 2 * weight.unsqueeze(-1) * variance)
+        is_random = (scale > 0) & v.offset.isfinite()
+        rows = (is_random | v.offset.isnan() | scale.isnan()).nonzero().squeeze(-1)
+        log_tail, moments = _integrate(v, rows, is_full=is_full, with_moments=any(ctx.needs_input_grad))
         if moments is not None:
-            ctx.save_for_backward(unit, weight_, cross_, weight, variance, cross, is_random, *moments)
-        return torch.where(is_random, log_tail + scale.log(), -math.inf)
+            ctx.save_for_backward(unit, weight, cross, variance, *moments)
+        return log_tail + torch.where(scale > 0, scale, 1.0).log()
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, log_tail_bar: Tensor) -> tuple[Tensor, ...]:
-        unit, weight_, cross_, weight, variance, cross, is_random, *moments = ctx.saved_tensors
+    def backward(ctx: Any, bar: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise RuntimeError("exact EI_s and EI_g have first derivatives only; differentiate without create_graph")
+        unit, weight, cross, variance, *moments = ctx.saved_tensors
         m = _Moments(*moments)
-        bar = torch.where(is_random, log_tail_bar, 0.0)
-        k, b = weight_.unsqueeze(-1), cross_
-        by_cross = 2 * k * b * m.s3_a * unit.unsqueeze(-1)
+        pull = weight.unsqueeze(-1) * cross
         if m.s4_aa.dim() == 3:
-            by_spread = 2 * (k * b).unsqueeze(-1) * (k * b).unsqueeze(-2) * m.s4_aa + torch.diag_embed(k * m.s_a)
-            by_variance = by_spread.diagonal(dim1=-2, dim2=-1)
+            curved = m.s4_aa.diagonal(dim1=-2, dim2=-1)
+            by_spread = 2 * pull.unsqueeze(-1) * pull.unsqueeze(-2) * m.s4_aa
+            by_spread = by_spread + torch.diag_embed(weight.unsqueeze(-1) * m.s_a)
         else:
-            by_spread = by_variance = k * m.s_a + 2 * (k * b).square() * m.s4_aa
-        # V does not change when Y grows by r, Lambda by r^2, b by r, and kappa shrinks by r^2 (Euler's relation).
-        by_weight = (2 * variance * by_variance + cross * by_cross).sum(-1) / (
-            2 * torch.where(weight == 0, 1.0, weight)
-        )
+            curved = m.s4_aa
+            by_spread = weight.unsqueeze(-1) * m.s_a + 2 * pull.square() * m.s4_aa
+        by_weight = variance * m.s_a + cross.square() * m.s3_a + 2 * variance * pull * cross * curved
         tall = bar.unsqueeze(-1)
         return (
+            None,
             bar * m.s * unit,
             bar * m.s2 / 2 * unit.square(),
-            bar * by_weight,
+            bar * by_weight.sum(-1) * unit,
             (tall.unsqueeze(-1) if by_spread.dim() == 3 else tall) * by_spread,
-            tall * by_cross,
+            tall * 2 * pull * m.s3_a * unit.unsqueeze(-1),
         )

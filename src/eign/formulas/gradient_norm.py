@@ -20,6 +20,9 @@ from torch import Tensor
 from eign.formulas.characteristic import expected_positive_part, expected_positive_part_full
 from eign.formulas.normal import normal_tail
 
+# A smaller standard deviation is zero: at a known point the formulas take their limits, without 0/0 on the way.
+_KNOWN = 1e-140
+
 
 def orthant_gradient_increase(grad_mean: Tensor, grad_sigma: Tensor, best_grad: Tensor) -> Tensor:
     r"""EI_s-bar (`eq: EI_s overline`) for independent partial derivatives, in O(d).
@@ -29,6 +32,7 @@ def orthant_gradient_increase(grad_mean: Tensor, grad_sigma: Tensor, best_grad: 
     Equal to the paper's :math:`\prod\Phi(-z_i)\,(|m|^2 - |g^+|^2 + 2\sum m_i s_i w_i + \sum s_i^2(1 + z_i w_i))`, with
     m = g+ - s z put in so that nothing cancels, and the product taken in log space. Shapes: `... x d -> ...`.
     """
+    grad_sigma = grad_sigma.clamp(min=_KNOWN)
     z = (best_grad - grad_mean) / grad_sigma
     log_probability, e, v = normal_tail(z)
     bracket = 2 * best_grad * (grad_sigma * e) + (grad_sigma * e) ** 2 + grad_sigma**2 * v
@@ -59,17 +63,20 @@ def gradient_increase(grad_mean: Tensor, grad_sigma: Tensor, best_grad: Tensor) 
     The generalized noncentral chi-square tail of `eq: EI_s chi square`, by
     :func:`eign.formulas.expected_positive_part`; in one dimension by its closed form. Shapes: `... x d -> ...`.
     """
+    grad_mean, grad_sigma, best_grad = torch.broadcast_tensors(grad_mean, grad_sigma, best_grad)
     if grad_mean.shape[-1] == 1:
         # In one dimension the region |G| > |g+| is two orthants.
         radius = best_grad.abs()
         return orthant_gradient_increase(grad_mean, grad_sigma, radius) + orthant_gradient_increase(
             -grad_mean, grad_sigma, radius
         )
-    variance = grad_sigma**2
+    unit = _magnitude(grad_mean, grad_sigma, best_grad)
+    grad_mean, variance, best_grad = grad_mean / unit, (grad_sigma / unit) ** 2, best_grad / unit
     offset = ((grad_mean - best_grad) * (grad_mean + best_grad)).sum(-1)
-    return expected_positive_part(
+    increase = expected_positive_part(
         offset, 4 * (grad_mean**2 * variance).sum(-1), 1.0, variance, 2 * variance * grad_mean
     )
+    return unit.squeeze(-1) ** 2 * increase
 
 
 def gradient_increase_full(grad_mean: Tensor, grad_cov: Tensor, best_grad: Tensor) -> Tensor:
@@ -79,8 +86,18 @@ def gradient_increase_full(grad_mean: Tensor, grad_cov: Tensor, best_grad: Tenso
 
     Shapes: `... x d, ... x d x d -> ...`.
     """
-    if grad_mean.shape[-1] == 1:
-        return gradient_increase(grad_mean, grad_cov.squeeze(-1).sqrt(), best_grad)
+    if grad_cov.shape[-1] == 1:
+        return gradient_increase(grad_mean, grad_cov.squeeze(-1).clamp(min=_KNOWN**2).sqrt(), best_grad)
+    grad_mean, best_grad = torch.broadcast_tensors(grad_mean, best_grad)
+    unit = _magnitude(grad_mean, grad_cov.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt(), best_grad)
+    grad_mean, grad_cov, best_grad = grad_mean / unit, grad_cov / unit.unsqueeze(-1) ** 2, best_grad / unit
     offset = ((grad_mean - best_grad) * (grad_mean + best_grad)).sum(-1)
     moved = (grad_cov @ grad_mean.unsqueeze(-1)).squeeze(-1)
-    return expected_positive_part_full(offset, 4 * (grad_mean * moved).sum(-1), 1.0, grad_cov, 2 * moved)
+    increase = expected_positive_part_full(offset, 4 * (grad_mean * moved).sum(-1), 1.0, grad_cov, 2 * moved)
+    return unit.squeeze(-1) ** 2 * increase
+
+
+def _magnitude(*parts: Tensor) -> Tensor:
+    """The largest entry, `... x 1`, to measure everything in: fourth powers of 1e100 overflow."""
+    largest = torch.stack([part.detach().abs().amax(-1, keepdim=True) for part in torch.broadcast_tensors(*parts)])
+    return largest.amax(0).clamp(min=_KNOWN)

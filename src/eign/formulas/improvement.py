@@ -21,7 +21,7 @@ def log_h(u: Tensor) -> Tensor:
     .. math:: \log\bigl(\varphi(u) + u\,\Phi(u)\bigr) = \log\Phi(u) + \log e(-u)
 
     with e the mean excess of :func:`eign.formulas.normal_tail`. The right-hand side has no cancellation, so it is
-    accurate for u from -1e150 to 1e300.
+    accurate for u from -1e150 to 1e150.
     """
     log_probability, excess, _ = normal_tail(-u)
     return log_probability + excess.log()
@@ -30,7 +30,7 @@ def log_h(u: Tensor) -> Tensor:
 def expected_improvement(mean: Tensor, sigma: Tensor, best: Tensor | float, *, xi: float = 0.0) -> Tensor:
     r"""EI_f: E[max(f - best - xi, 0)] for f ~ N(mean, sigma^2), the two terms of `eq: final_AF_1`.
 
-    .. math:: (\mu - f^+)\,\Phi(u) + \sigma\,\varphi(u), \qquad u = (\mu - f^+ - \xi)/\sigma
+    .. math:: (\mu - f^+ - \xi)\,\Phi(u) + \sigma\,\varphi(u), \qquad u = (\mu - f^+ - \xi)/\sigma
 
     Relative accuracy is kept deep in the tail; sigma = 0 gives max(mean - best - xi, 0). Shapes broadcast.
     """
@@ -46,7 +46,8 @@ def log_expected_improvement(mean: Tensor, sigma: Tensor, best: Tensor | float) 
 
     .. math:: \log\sigma + \log\bigl(\varphi(u) + u\,\Phi(u)\bigr), \qquad u = (\mu - f^+)/\sigma
 
-    Finite, with a finite gradient, where EI itself has long underflowed to zero. Shapes broadcast.
+    Finite, with a finite gradient, where EI itself has long underflowed to zero. sigma must be positive. Shapes
+    broadcast.
     """
     return sigma.log() + log_h((mean - best) / sigma)
 
@@ -55,6 +56,8 @@ def probability_of_improvement(mean: Tensor, sigma: Tensor, best: Tensor | float
     r"""P(f > best) for f ~ N(mean, sigma^2).
 
     .. math:: \Phi\bigl((\mu - f^+)/\sigma\bigr)
+
+    sigma must be positive. Shapes broadcast.
     """
     log_probability, _, _ = normal_tail((best - mean) / sigma)
     return log_probability.exp()
@@ -63,6 +66,6 @@ def probability_of_improvement(mean: Tensor, sigma: Tensor, best: Tensor | float
 def upper_confidence_bound(mean: Tensor, sigma: Tensor, *, weight: float = 2.0) -> Tensor:
     r"""Upper confidence bound; the paper leaves its weight open and we take two standard deviations.
 
-    .. math:: \mu + 2\,\sigma
+    .. math:: \mu + w\,\sigma
     """
     return mean + weight * sigma

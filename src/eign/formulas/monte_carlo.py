@@ -42,7 +42,7 @@ def auxiliary_improvement_mc(
     grad_mean: Tensor,
     grad_sigma: Tensor,
     best_g: Tensor | float,
-    alpha: float,
+    alpha: Tensor | float,
     base_samples: Tensor,
 ) -> Tensor:
     r"""EI_g (`eq: EI-GN`) by Monte Carlo, for f independent of its gradient.
@@ -57,7 +57,7 @@ def auxiliary_improvement_mc(
 
 
 def auxiliary_improvement_mc_full(
-    joint_mean: Tensor, joint_chol: Tensor, best_g: Tensor | float, alpha: float, base_samples: Tensor
+    joint_mean: Tensor, joint_chol: Tensor, best_g: Tensor | float, alpha: Tensor | float, base_samples: Tensor
 ) -> Tensor:
     r"""EI_g (`eq: EI-GN`) by Monte Carlo, for any joint Gaussian of (f, grad f), f first.
 
@@ -74,6 +74,6 @@ def _mean_increase(grad: Tensor, best_grad: Tensor) -> Tensor:
     return increase.clamp(min=0).mean(-1)
 
 
-def _mean_improvement(y: Tensor, grad: Tensor, best_g: Tensor | float, alpha: float) -> Tensor:
-    best = torch.as_tensor(best_g, dtype=y.dtype).unsqueeze(-1)
-    return (y - alpha * grad.square().sum(-1) - best).clamp(min=0).mean(-1)
+def _mean_improvement(y: Tensor, grad: Tensor, best_g: Tensor | float, alpha: Tensor | float) -> Tensor:
+    best, weight = (torch.as_tensor(x, dtype=y.dtype).unsqueeze(-1) for x in (best_g, alpha))
+    return (y - weight * grad.square().sum(-1) - best).clamp(min=0).mean(-1)

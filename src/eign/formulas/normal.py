@@ -29,8 +29,8 @@ def normal_tail(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     .. math:: \log\Phi(-z), \qquad e = \frac{\varphi(z)}{\Phi(-z)} - z, \qquad v = 1 - (z + e)\,e
 
-    All keep their relative accuracy for any z, and so do their derivatives; the textbook forms of e and v have lost all
-    digits at z = 1e4, and so has torch's derivative of the logarithm at 1e8. Twice differentiable.
+    All keep their relative accuracy, and so do their derivatives, for z from -1e150 to 1e150; the textbook forms of e
+    and v have lost all digits at z = 1e4, and so has torch's derivative of the logarithm at 1e8. Twice differentiable.
     Shapes: `... -> ..., ..., ...`.
     """
     log_probability, excess, variance = _NormalTail.apply(z)  # type: ignore[no-untyped-call]

@@ -96,7 +96,7 @@ class ConditionedGP(ValueModel):
     @property
     def batch_shape(self) -> torch.Size:
         """Of the values conditioned on: fantasies first."""
-        return torch.Size(torch.broadcast_shapes(self._x.shape[:-2], self._y.shape[:-1]))  # type: ignore[no-untyped-call]
+        return torch.Size(torch.broadcast_shapes(self._x.shape[:-2], self._y.shape[:-1]))
 
     @property
     def standardization(self) -> Standardization:
@@ -105,7 +105,7 @@ class ConditionedGP(ValueModel):
 
     def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """As the base class says, with the batch of the values in front of that of X."""
-        batch = torch.broadcast_shapes(X.shape[:-2], self._x.shape[:-2])  # type: ignore[no-untyped-call]
+        batch = torch.broadcast_shapes(X.shape[:-2], self._x.shape[:-2])
         together = torch.cat([part.expand(*batch, *part.shape[-2:]) for part in (X, self._x)], dim=-2)
         mean, covariance = self._model.standardized_normal(together)
         return condition_normal(mean, covariance, observed=self._y, noise=self._noise)

@@ -45,8 +45,6 @@ _TOO_LARGE: Final = 3.5
 _TOO_LARGE_PER_PAIR: Final = 0.75
 # Pairs that differ by less in every coordinate are also looked at alone: hardly anything happens between them.
 _NEAR: Final = 0.1
-# There, a process that is wrong about a narrow peak is corrected by this share of how much the gradient changes.
-_BEND: Final = 0.25
 _FEWEST_PAIRS: Final = 3
 # Degrees of freedom by which the processes' own variances are trusted.
 _TRUST: Final = 4.0
@@ -99,7 +97,7 @@ class Finding:
 class _Pairs(NamedTuple):
     """Differences along the tree, for m pairs: of values `m`, of points `m x d`, and mean derivatives between them.
 
-    `noise` is the variance of the values' differences, `bend` how far apart they would be by either end's gradient.
+    `noise` is the known variance of the values' differences.
     """
 
     rise: Array
@@ -107,7 +105,6 @@ class _Pairs(NamedTuple):
     slope: Array
     slope_var: Array
     noise: Array
-    bend: Array
 
 
 class _Explained(NamedTuple):
@@ -159,7 +156,6 @@ def check_gradients(data: Observations) -> Finding | None:
     pairs = _integrate(complete)
     is_near = np.abs(pairs.step).max(axis=1) <= _NEAR
     near = _Pairs(*(part[is_near] for part in pairs))
-    near = near._replace(noise=near.noise + (_BEND * near.bend) ** 2)
     findings = []
     for some, needed in ((pairs, max(_TOO_LARGE, _TOO_LARGE_PER_PAIR * len(pairs.rise))), (near, _TOO_LARGE)):
         if len(some.rise) >= _FEWEST_PAIRS:
@@ -192,8 +188,7 @@ def _integrate(data: Observations) -> _Pairs:
         slope[:, i] = units.y_shift + units.y_scale * (mean @ weights).numpy()
         slope_var[:, i] = units.y_scale**2 * ((covariance @ weights) @ weights).clamp_min(0.0).numpy()
     known = np.where(np.isnan(data.y_var), 0.0, data.y_var)
-    bend = ((data.grad[end] - data.grad[start]) * step).sum(axis=1)
-    return _Pairs(data.y[end] - data.y[start], step, slope, slope_var, known[start] + known[end], bend)
+    return _Pairs(data.y[end] - data.y[start], step, slope, slope_var, known[start] + known[end])
 
 
 def _wrong_signs_and_factors(pairs: _Pairs, spread: float) -> list[Finding]:

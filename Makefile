@@ -29,9 +29,14 @@ lint: $(DEV_READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(DEV_READY)  ## the benchmarks
+bench: $(DEV_READY)  ## the benchmarks; hours, for BoTorch takes its time
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/eign speed --formulas
+	$(BIN)/eign speed --fit
+	$(BIN)/eign speed --growth
+	$(BIN)/eign speed
+	$(BIN)/python benchmarks/gradient_check.py
+	$(BIN)/python benchmarks/paper_budgets.py
 
 docs: $(DEV_READY)  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

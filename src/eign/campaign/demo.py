@@ -43,7 +43,7 @@ def show_demo(figure: Path = Path(FIGURE)) -> None:
     runs = _run_all(problem, console)
     console.print(_table(problem, runs))
     _draw(problem, runs, figure)
-    console.print(f"\nThe curves are in [bold]{figure}[/bold]. For your own function: eign.minimize, see README.md\n")
+    console.print(f"\nThe curves: [bold]{figure}[/bold]. For your own function: eign.minimize, see README.md\n")
 
 
 def _run_all(problem: Problem, console: Console) -> dict[str, list[DemoRun]]:

@@ -23,6 +23,7 @@ from eign.models.processes import (
     moments,
     moments_and_jacobians,
 )
+from eign.models.tensors import as_array, as_observations
 from eign.models.threads import single_threaded_blas
 from eign.models.value_model import ValueModel
 
@@ -92,7 +93,7 @@ class IndependentGradientGP(ValueModel):
         self.kernel = kernel
         self.noise = noise
         self._correlation = correlation(kernel)
-        self._observations = _observations(X, Y, G, Yvar, Gvar)
+        self._observations = as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)
         self._given_standardization = standardization
         self._standardization = standardization or standardize_independent(self._observations)
         self._hyperparameters = Hyperparameters.default(self._observations.dim)
@@ -173,7 +174,7 @@ class IndependentGradientGP(ValueModel):
 
         The work is done when the first posterior is asked for.
         """
-        new = _observations(X, Y, G, Yvar, Gvar)
+        new = as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)
         model = self._copy(
             self._observations.append(new.x, new.y, new.grad, new.y_var, new.grad_var)
             if len(new)
@@ -199,12 +200,12 @@ class IndependentGradientGP(ValueModel):
 
     def moments(self, X: Tensor) -> ValueAndGradientMoments:
         """The moments of f and its gradient at each point, without autograd, `m x d -> m, m, m x d, m x d`."""
-        mean, variance = moments(self._conditioned(), _points(X))
+        mean, variance = moments(self._conditioned(), as_array(X))
         return ValueAndGradientMoments(*self._in_given_units(mean, variance))
 
     def moments_and_jacobians(self, X: Tensor) -> tuple[ValueAndGradientMoments, MomentJacobians]:
         """The same and the derivatives with respect to each point, in closed form."""
-        (mean, variance), (mean_slope, variance_slope) = moments_and_jacobians(self._conditioned(), _points(X))
+        (mean, variance), (mean_slope, variance_slope) = moments_and_jacobians(self._conditioned(), as_array(X))
         units = self._standardization
         grad_scale = torch.from_numpy(np.array(units.grad_scale))[:, None]
         slope, bend = torch.from_numpy(mean_slope), torch.from_numpy(variance_slope)
@@ -287,18 +288,3 @@ class _PartialDerivatives(torch.autograd.Function):
         mean_jacobian, variance_jacobian = ctx.saved_tensors
         product = torch.einsum("mi,mij->mj", mean, mean_jacobian)
         return product + torch.einsum("mi,mij->mj", variance, variance_jacobian), None
-
-
-def _observations(X: Tensor, Y: Tensor, G: Tensor | None, Yvar: Tensor | None, Gvar: Tensor | None) -> Observations:
-    """Tensors as observations, checked."""
-    if X.ndim != 2 or Y.shape != (X.shape[0], 1):
-        raise ValueError(
-            f"X has shape {tuple(X.shape)} and Y {tuple(Y.shape)}, expected (n, d) and (n, 1); one point is X[None]"
-        )
-    grad, grad_var = (None if part is None else _points(part) for part in (G, Gvar))
-    y_var = None if Yvar is None else _points(Yvar)[:, 0]
-    return Observations(_points(X), _points(Y)[:, 0], grad, y_var, grad_var)
-
-
-def _points(X: Tensor) -> Array:
-    return np.asarray(X.detach().to(torch.float64).numpy())

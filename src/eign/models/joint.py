@@ -25,6 +25,7 @@ from eign.models.joint_moments import (
 )
 from eign.models.lbfgs import Minimum
 from eign.models.map_objective import NOISE_PRIOR
+from eign.models.tensors import as_array, as_observations
 from eign.models.threads import single_threaded_blas
 from eign.models.value_model import ValueModel
 
@@ -97,7 +98,7 @@ class JointGradientGP(ValueModel):
         if noise not in (None, "learn") and not (isinstance(noise, float | int) and 0 <= noise < np.inf):
             raise ValueError(f'noise={noise!r}, expected a variance in standardised units, "learn" or None')
         self.kernel = kernel
-        self._observations = _observations(X, Y, G, Yvar, Gvar)
+        self._observations = as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)
         self._given_standardization = standardization
         self._standardization = standardization or standardize_joint(self._observations)
         terms = default_terms(kernel, self._observations.dim)
@@ -192,7 +193,7 @@ class JointGradientGP(ValueModel):
 
         Its factor is one block extension of this model's, made when it is first needed: not if a fit comes before.
         """
-        new = _observations(X, Y, G, Yvar, Gvar)
+        new = as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)
         model = self._copy(self._observations.append(new.x, new.y, new.grad, new.y_var, new.grad_var))
         model._base = self._base if self._rows is None else (self._rows, len(self._observations))
         return model
@@ -218,13 +219,13 @@ class JointGradientGP(ValueModel):
 
     def moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of f at each point, without autograd, `m x d -> m, m`."""
-        mean, variance = value_moments(self._conditioned(), _array(X))
+        mean, variance = value_moments(self._conditioned(), as_array(X))
         units = self._standardization
         return torch.from_numpy(units.y_shift + units.y_scale * mean), torch.from_numpy(units.y_scale**2 * variance)
 
     def moments_and_gradients(self, X: Tensor) -> ValueMomentsAndGradients:
         """The same and the derivatives with respect to each point, in closed form, `m x d -> m, m, m x d, m x d`."""
-        moments = value_moments_and_gradients(self._conditioned(), _array(X))
+        moments = value_moments_and_gradients(self._conditioned(), as_array(X))
         units = self._standardization
         return ValueMomentsAndGradients(
             torch.from_numpy(units.y_shift + units.y_scale * moments.mean),
@@ -235,7 +236,7 @@ class JointGradientGP(ValueModel):
 
     def joint_moments(self, X: Tensor) -> VectorPosterior:
         """`joint_posterior` at m points without autograd, `m x d -> m x (d+1), m x (d+1) x (d+1)`."""
-        mean, covariance = joint_moments(self._conditioned(), _array(X))
+        mean, covariance = joint_moments(self._conditioned(), as_array(X))
         return self._vectors_in_given_units(torch.from_numpy(mean), torch.from_numpy(covariance))
 
     def conditioned(self) -> ConditionedRows:
@@ -271,18 +272,3 @@ class JointGradientGP(ValueModel):
         shift = torch.zeros(mean.shape[-1], dtype=torch.float64)
         shift[0] = units.y_shift
         return VectorPosterior(shift + units.y_scale * mean, units.y_scale**2 * covariance)
-
-
-def _observations(X: Tensor, Y: Tensor, G: Tensor | None, Yvar: Tensor | None, Gvar: Tensor | None) -> Observations:
-    """Tensors as observations, checked."""
-    if X.ndim != 2 or Y.shape != (X.shape[0], 1):
-        raise ValueError(
-            f"X has shape {tuple(X.shape)} and Y {tuple(Y.shape)}, expected (n, d) and (n, 1); one point is X[None]"
-        )
-    grad, grad_var = (None if part is None else _array(part) for part in (G, Gvar))
-    y_var = None if Yvar is None else _array(Yvar)[:, 0]
-    return Observations(_array(X), _array(Y)[:, 0], grad, y_var, grad_var)
-
-
-def _array(X: Tensor) -> Array:
-    return np.asarray(X.detach().to(torch.float64).numpy())

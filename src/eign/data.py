@@ -18,7 +18,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eign.space import LARGEST, Array, Box, Factor, Mask, as_floats, read_only, times_power
+from eign.arrays import LARGEST, Array, Factor, Mask, as_floats, read_only, times_power
+from eign.space import Box
 
 Numbers = ArrayLike | Sequence[Any]
 """Numbers in any nesting, with None for a missing one."""

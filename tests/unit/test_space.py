@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds
 
-from eign.space import Box, as_floats, times_power
+from eign.arrays import as_floats, times_power
+from eign.space import Box
 
 PAIRS = [(-1.0, 3.0), (0.0, 2.0)]
 LARGEST = np.finfo(np.float64).max

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from eign.arrays import Array
 from eign.problems import Problem, get
-from eign.space import Array
 from eign.study import Optimizer
 
 PROBLEM = "shekel-4"

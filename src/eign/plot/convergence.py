@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eign.space import Array
+from eign.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

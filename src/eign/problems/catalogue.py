@@ -12,9 +12,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from eign.arrays import Array
 from eign.problems import synthetic
 from eign.problems.problem import Family, Formula, Problem
-from eign.space import Array, Box
+from eign.space import Box
 
 Pair = tuple[float, float]
 Maximisers = Callable[[int], ArrayLike]

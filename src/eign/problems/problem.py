@@ -7,7 +7,8 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eign.space import Array, Box, as_floats, read_only
+from eign.arrays import Array, as_floats, read_only
+from eign.space import Box
 
 Formula = Callable[[Array], tuple[Array, Array]]
 """Points `n x d` to values `n` and gradients `n x d`; defined beyond the bounds too, and unchecked."""

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from eign.space import Array
+from eign.arrays import Array
 
 _SHEKEL_COLUMNS = [[4, 4], [1, 1], [8, 8], [6, 6], [3, 7], [2, 9], [5, 3], [8, 1], [6, 2], [7, 3.6]]
 SHEKEL_CENTRES = np.tile(np.array(_SHEKEL_COLUMNS), 2)

@@ -20,8 +20,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from eign.arrays import Array, Mask, as_floats
 from eign.problems.problem import Formula, Problem
-from eign.space import Array, Box, Mask, as_floats
+from eign.space import Box
 
 Seed = int | Sequence[int]
 

@@ -18,10 +18,10 @@ from eign.acquisition import (
     incumbent,
     stationary_incumbent,
 )
+from eign.arrays import Array
 from eign.data import Observations
 from eign.models import IndependentGradientGP
 from eign.search import maximize
-from eign.space import Array
 from eign.strategies.design import N_INIT, design_point, is_initial
 from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
 from eign.strategies.strategy import State, Strategy

@@ -6,8 +6,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.stats import qmc
 
+from eign.arrays import Array, read_only
 from eign.data import Observations
-from eign.space import Array, read_only
 from eign.strategies.options import Option, whole
 from eign.strategies.strategy import State
 

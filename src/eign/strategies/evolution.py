@@ -6,8 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
+from eign.arrays import Array
 from eign.data import Observations
-from eign.space import Array
 from eign.strategies.design import N_INIT, design_point, generator, is_initial
 from eign.strategies.options import Option, more_than, whole
 from eign.strategies.strategy import SAME_POINT, State, Strategy, contains, nearest

@@ -12,8 +12,8 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.optimize import minimize
 
+from eign.arrays import Array
 from eign.data import Observations
-from eign.space import Array
 from eign.strategies.design import N_INIT, design_point, generator, is_initial
 from eign.strategies.options import Option, more_than
 from eign.strategies.strategy import SAME_POINT, State, Strategy, contains, nearest

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import final
 
+from eign.arrays import Array
 from eign.data import Observations
-from eign.space import Array
 from eign.strategies.design import N_INIT, design_point, generator, is_initial
 from eign.strategies.options import Option
 from eign.strategies.strategy import State, Strategy

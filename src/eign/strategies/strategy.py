@@ -10,8 +10,8 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from eign.arrays import Array
 from eign.data import Observations
-from eign.space import Array
 from eign.strategies.options import Option, resolve
 
 SAME_POINT = 1e-9

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from eign.arrays import Array
 from eign.data import Observations
 from eign.models import Hyperparameters, IndependentGradientGP, JointGradientGP, fit
 from eign.models.joint_hyperparameters import JointHyperparameters
-from eign.space import Array
 from eign.strategies.strategy import State
 
 Surrogate = IndependentGradientGP | JointGradientGP

@@ -5,9 +5,9 @@ from typing import Final
 import numpy as np
 import torch
 
+from eign.arrays import Array
 from eign.models import IndependentGradientGP
 from eign.search.candidates import global_candidates, local_candidates
-from eign.space import Array
 from eign.strategies.strategy import SAME_POINT, nearest
 
 # Relative to the prior variance; candidates near each other make the covariance singular in float64.

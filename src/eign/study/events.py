@@ -10,8 +10,8 @@ from typing import Any, final
 
 import numpy as np
 
+from eign.arrays import Array, as_floats, read_only
 from eign.data import Observations
-from eign.space import Array, as_floats, read_only
 
 
 @final

@@ -29,9 +29,9 @@ import torch
 from scipy.optimize import lsq_linear
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from eign.arrays import Array
 from eign.data import Observations
 from eign.models import Hyperparameters, IndependentGradientGP, fit
-from eign.space import Array
 
 _NODES, _WEIGHTS = (0.5 * part for part in np.polynomial.legendre.leggauss(7))
 _NODES = _NODES + 0.5

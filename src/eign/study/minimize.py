@@ -10,7 +10,8 @@ from typing import Any, final
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from eign.space import Array, Box
+from eign.arrays import Array
+from eign.space import Box
 from eign.study.objective import Jacobian, Objective
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress

@@ -6,7 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
-from eign.space import Array, Box, as_floats
+from eign.arrays import Array, as_floats
+from eign.space import Box
 
 Jacobian = bool | Callable[..., Any] | None
 """True: the function returns (value, gradient). A function of its own. None or False: no gradients."""

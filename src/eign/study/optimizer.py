@@ -11,9 +11,10 @@ from typing import Any, final
 import numpy as np
 import torch
 
+from eign.arrays import Array
 from eign.data import Numbers, Observations, to_unit
 from eign.formulas import stationarity
-from eign.space import Array, Box
+from eign.space import Box
 from eign.strategies import State, strategy
 from eign.strategies.strategy import SAME_POINT, nearest
 from eign.study.events import Ask, Event, Tell

@@ -1,0 +1,59 @@
+"""Float arrays: read from what users pass, closed for writing, multiplied without overflow."""
+
+import reprlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Factor = tuple[Array, NDArray[np.int32]]
+"""A positive number as `np.frexp` splits it: mantissa in [0.5, 1) and power of two."""
+
+LARGEST = float(np.finfo(np.float64).max)
+
+
+def as_floats(values: object, what: str) -> Array:
+    """A new float64 array of the numbers in `values`, with None as NaN; `what` names them in the error.
+
+    >>> as_floats([1, None, 2.5], "y")
+    array([1. , nan, 2.5])
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{what}: expected rows of equal length, got {reprlib.repr(values)}") from error
+    except RuntimeError as error:  # a torch tensor that requires grad; its own message says what to do
+        raise TypeError(f"{what}: expected numbers: {error}") from error
+    numeric = array.dtype.kind in "iuf"
+    if array.dtype.kind == "O":
+        numeric = all(value is None or hasattr(value, "__float__") for value in array.flat)
+    if not numeric:
+        raise TypeError(f"{what}: expected real numbers, got {reprlib.repr(values)} ({array.dtype})")
+    try:
+        return array.astype(np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"{what}: expected float64 numbers, got {reprlib.repr(values)}: {error}") from error
+
+
+def read_only(array: Array) -> Array:
+    """The same array, closed for writing."""
+    array.flags.writeable = False
+    return array
+
+
+def times_power(values: Array, factor: Factor, power: int) -> Array:
+    """The product values * factor**power, in which no intermediate overflows and a finite value stays finite.
+
+    A result beyond the largest float becomes that float, because an infinite gradient would count as missing.
+
+    >>> float(times_power(np.array(1e-300), np.frexp(np.array(1e200)), 2))
+    1e+100
+    """
+    mantissa, exponent = factor
+    value_mantissa, value_exponent = np.frexp(values)
+    # A true quotient for negative powers, so that a value divided by itself is exactly 1.
+    value_mantissa = value_mantissa / mantissa**-power if power < 0 else value_mantissa * mantissa**power
+    with np.errstate(over="ignore"):
+        product = np.ldexp(value_mantissa, value_exponent + power * exponent)
+    return np.where(np.isfinite(values), np.clip(product, -LARGEST, LARGEST), product)

@@ -19,26 +19,30 @@ from eign.campaign.speed import (
 def report_fits(
     console: Console, *, sizes: Sequence[tuple[int, int]] = FIT_SIZES, steps: int = 10, peer_steps: int | None = None
 ) -> list[FitSpeed]:
-    """Measure refits at all sizes, print the table and return its rows."""
+    """Measure refits at all sizes and return the rows; each is printed when it is there, for some take minutes."""
     rows = []
     for dim, n in sizes:
         with console.status(f"d = {dim}, n = {n}"):
             rows.append(measure_fit(dim, n, steps=steps, peer_steps=peer_steps))
-    console.print(fit_table(rows))
+        console.print(fit_table(rows[-1:]))
     return rows
 
 
 def report_growth(
     console: Console, *, sizes: Sequence[tuple[int, int]] = GROWTH_SIZES, most_rows: int = 3000
 ) -> list[Growth]:
-    """Measure both models at all sizes, the joint one up to `most_rows` rows of its matrix, n (d + 1)."""
+    """Measure both models at all sizes, the joint one up to `most_rows` rows of its matrix, n (d + 1).
+
+    Prints as it goes: seconds of a refit after one more point, and the peak of allocated memory.
+    """
     rows = []
     for model in ("independent", "joint"):
         for dim, n in sizes:
             if model == "independent" or n * (dim + 1) <= most_rows:
                 with console.status(f"{model}: d = {dim}, n = {n}"):
-                    rows.append(measure_growth(model, dim, n))
-    console.print(growth_table(rows))
+                    row = measure_growth(model, dim, n)
+                rows.append(row)
+                console.print(f"{model:<12} d {dim:>3}  n {n:>5}  {row.seconds:9.3f} s  {row.megabytes:7.0f} MB")
     return rows
 
 
@@ -69,14 +73,4 @@ def fit_table(rows: Sequence[FitSpeed]) -> Table:
             f"{row.peer_posterior_seconds:.4f}",
             f"{row.peer_posterior_seconds / row.posterior_seconds:.0f}",
         )
-    return table
-
-
-def growth_table(rows: Sequence[Growth]) -> Table:
-    """Time and memory of a refit as n and d grow."""
-    table = Table(title="Refit after one more point")
-    for name in ("model", "d", "n", "seconds", "megabytes"):
-        table.add_column(name, justify="left" if name == "model" else "right")
-    for row in rows:
-        table.add_row(row.model, f"{row.dim}", f"{row.n}", f"{row.seconds:.3f}", f"{row.megabytes:.0f}")
     return table

@@ -29,7 +29,7 @@ def report_fits(
 
 
 def report_growth(
-    console: Console, *, sizes: Sequence[tuple[int, int]] = GROWTH_SIZES, most_rows: int = 3000
+    console: Console, *, sizes: Sequence[tuple[int, int]] = GROWTH_SIZES, most_rows: int = 12000
 ) -> list[Growth]:
     """Measure both models at all sizes, the joint one up to `most_rows` rows of its matrix, n (d + 1).
 

@@ -32,6 +32,8 @@ lint: $(DEV_READY)  ## ruff, mypy strict, import-linter
 bench: $(DEV_READY)  ## the benchmarks; hours, for BoTorch takes its time
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/eign speed --formulas
+	$(BIN)/python benchmarks/contour_accuracy.py
+	$(BIN)/python benchmarks/joint_large.py
 	$(BIN)/eign speed --fit
 	$(BIN)/eign speed --growth
 	$(BIN)/eign speed

@@ -18,6 +18,9 @@ from eign.strategies.design import N_INIT, design_point, generator, is_initial
 from eign.strategies.options import Option, more_than
 from eign.strategies.strategy import SAME_POINT, State, Strategy, contains, nearest
 
+# A run from a point so close to another run's would repeat that run: such points were told to check the gradient.
+_SAME_RUN = 1e-3
+
 
 class Replay(NamedTuple):
     """How far a run has come.
@@ -119,8 +122,9 @@ def replay(start: Array, data: Observations, options: Mapping[str, float]) -> Re
 
 
 def _next_start(state: State, data: Observations, pending: Array, used: set[int]) -> Array:
-    """The best point told that no run has been through, or a new random one."""
-    unused = [row for row in np.flatnonzero(data.has_y).tolist() if row not in used]
+    """The best point told that no run has been through or close to, or a new random one."""
+    seen = data.x[sorted(used)]
+    unused = [row for row in np.flatnonzero(data.has_y).tolist() if nearest(seen, data.x[row])[1] > _SAME_RUN]
     if unused:
         return np.array(data.x[max(unused, key=lambda row: float(data.y[row]))])
     starts = len(state.memory.get("starts", ()))

@@ -12,6 +12,7 @@ from scipy.optimize import OptimizeResult
 
 from eign.arrays import Array
 from eign.space import Box
+from eign.study.gradient_check import GradientCheck
 from eign.study.objective import Jacobian, Objective
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress
@@ -44,6 +45,7 @@ def minimize(
     on_error: str = "raise",
     progress: bool = False,
     options: Mapping[str, Any] | None = None,
+    check_gradients: GradientCheck = "probe",
 ) -> OptimizeResult:
     """The global minimum of an expensive function in a box.
 
@@ -70,6 +72,8 @@ def minimize(
         on_error: What to do when `fun` raises: "raise", or "fail" to record a failed evaluation and go on.
         progress: Show a bar with best value, gradient norm, evaluations and time left.
         options: Settings of the method.
+        check_gradients: "probe", "passive" or False: whether to warn if gradients contradict the values, and whether
+            one evaluation or two may be spent on it; see `Optimizer`.
 
     Returns:
         With x, fun, jac, nfev, njev, nit, success, status, message and history (`eign.Observations`). Ctrl-C returns
@@ -95,6 +99,7 @@ def maximize(
     on_error: str = "raise",
     progress: bool = False,
     options: Mapping[str, Any] | None = None,
+    check_gradients: GradientCheck = "probe",
 ) -> OptimizeResult:
     """The global maximum of an expensive function in a box; all else is as for `minimize`."""
     return _run(**locals(), maximizing=True)
@@ -117,6 +122,7 @@ def _run(
     on_error: str,
     progress: bool,
     options: Mapping[str, Any] | None,
+    check_gradients: GradientCheck,
     maximizing: bool,
 ) -> OptimizeResult:
     """Check everything, then evaluate until there is a reason to stop."""
@@ -126,7 +132,15 @@ def _run(
         raise ValueError(f"on_error={on_error!r}, expected 'raise' or 'fail'")
     if tol is not None and not 0.0 < tol < np.inf:
         raise ValueError(f"tol={tol!r}, expected a positive number or None")
-    optimizer = Optimizer(bounds, method=method, seed=seed, maximize=maximizing, storage=storage, options=options)
+    optimizer = Optimizer(
+        bounds,
+        method=method,
+        seed=seed,
+        maximize=maximizing,
+        storage=storage,
+        options=options,
+        check_gradients=check_gradients,
+    )
     box = optimizer.box
     run = Run(
         optimizer,

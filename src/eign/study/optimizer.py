@@ -18,7 +18,7 @@ from eign.space import Box
 from eign.strategies import State, strategy
 from eign.strategies.strategy import SAME_POINT, nearest
 from eign.study.events import Ask, Event, Tell
-from eign.study.gradient_check import GradientWarning, check_gradients, is_due
+from eign.study.gradient_check import GradientCheck, GradientWarning, checked_mode, message, new_faults, probe_point
 
 
 @final
@@ -58,6 +58,7 @@ class Optimizer:
         maximize: bool = False,
         storage: Any = None,
         options: Mapping[str, Any] | None = None,
+        check_gradients: GradientCheck = "probe",
     ) -> None:
         """Start a study.
 
@@ -68,6 +69,9 @@ class Optimizer:
             maximize: Whether larger values are better.
             storage: Not available yet.
             options: Settings of the method.
+            check_gradients: Whether to warn, once, if gradients contradict the values. "probe" asks for a point or two
+                next to one that was told, after three evaluations for each coordinate: cheap beside a search that a
+                wrong gradient ruins. "passive" looks at the method's own points alone and misses more. False: no check.
         """
         if storage is not None:
             raise ValueError(f"storage={storage!r}: studies in files are not available yet; leave it None")
@@ -75,6 +79,7 @@ class Optimizer:
         self._method = method
         self._maximize = bool(maximize)
         self._seed = _checked_seed(seed)
+        self._check = checked_mode(check_gradients)
         self._strategy = strategy(method)
         self._state = self._strategy.start(self._box.free_dim, options, self._seed, method=method)
         self._log: list[Event] = []
@@ -89,9 +94,13 @@ class Optimizer:
         They are pending until they are told: asking again gives other points.
         """
         count = 1 if n is None else _checked_count(n)
+        pending = self._pending_units()
+        probe = probe_point(self._check, self._data, self._widths(), pending, self._probes())
+        probes = np.empty((0, self._box.free_dim)) if probe is None else probe[None]
         with pinned_threads():
-            points, state = self._strategy.propose(self._state, self._data, self._pending_units(), count)
-        event = Ask(self._box.from_unit(points))
+            taken = np.concatenate([pending, probes])
+            points, state = self._strategy.propose(self._state, self._data, taken, count - len(probes))
+        event = Ask(self._box.from_unit(np.concatenate([probes, points])))
         self._record(event, state)
         return np.array(event.x[0] if n is None else event.x)
 
@@ -120,8 +129,7 @@ class Optimizer:
         told = Observations.empty(self._box.dim).append(point, y, slope, y_var, grad_var)
         before = len(self._data)
         self._record(Tell(told), self._strategy.update(self._state, self._inside(told)))
-        if not self._warned and any(is_due(n, self._box.free_dim) for n in range(before + 1, len(self._data) + 1)):
-            self._check_gradients()
+        self._check_gradients(before)
 
     @property
     def best(self) -> Best:
@@ -195,15 +203,23 @@ class Optimizer:
         self._log.append(event)
         self._state = state
 
-    def _check_gradients(self) -> None:
-        """Warn, once in a study, if gradients and values contradict each other."""
+    def _probes(self) -> int:
+        """Points asked for that the method did not propose."""
+        return sum(len(event.x) for event in self._log if isinstance(event, Ask)) - self._state.asked
+
+    def _widths(self) -> Array:
+        """What the cube's units are in the user's at each point told, `n x d`."""
+        return self._box.unit_scale(self._history.x)
+
+    def _check_gradients(self, before: int) -> None:
+        """Warn, once in a study, if gradients and values contradict each other since row `before`."""
         with pinned_threads():
-            finding = check_gradients(self._data)
-        if finding is not None:
+            found = () if self._warned else new_faults(self._check, self._data, self._widths(), before)
+        if found:
             self._warned = True
             free = np.flatnonzero(self._box.free).tolist()
             labels = [f"coordinate {i}" if self._box.names is None else repr(self._box.names[i]) for i in free]
-            warnings.warn(finding.message(labels), GradientWarning, stacklevel=3)
+            warnings.warn(message(found, labels), GradientWarning, stacklevel=3)
 
     def _best_row(self) -> int:
         candidates = np.flatnonzero(self._data.has_y)

@@ -33,15 +33,15 @@ _ABOVE_ERROR: Final = 30.0
 # By how much the parts of the coordinates may differ, at first and when faults have to be told apart.
 _CONTRAST: Final = 2.0 / 3.0
 _CONTRAST_IF_SUSPICIOUS: Final = 0.9
-# A fault is expected to show if it hides so many times the bound, and a probe must show half of those in question.
+# A fault is expected to show if it hides so many times the bound. The first probe must show half of those in question.
 _POWER: Final = 2.0
 _SHOWN: Final = 0.5
 _MOST_PROBES: Final = 2
-_MOST_IF_SUSPICIOUS: Final = 4
+_MOST_IF_SUSPICIOUS: Final = 5
 # Points that are considered.
 _CANDIDATES: Final = 64
 # Multiples of different irrational numbers, modulo one, are the parts of the coordinates in each probe.
-_IRRATIONALS: Final = np.sqrt([5.0, 2.0, 3.0, 7.0])
+_IRRATIONALS: Final = np.sqrt([5.0, 2.0, 3.0, 7.0, 11.0])
 
 
 def propose_probe(data: Observations, widths: Array, taken: Array, number: int) -> Array | None:
@@ -70,7 +70,7 @@ def propose_probe(data: Observations, widths: Array, taken: Array, number: int) 
     power = power[:, verdict.alive] if verdict.alive.any() else power
     told = (power > _POWER).mean(axis=1)
     best = int(np.lexsort((np.minimum(power, 10.0).mean(axis=1), told))[-1])
-    return rows.x[best] + step[best] if told[best] >= _SHOWN else None
+    return rows.x[best] + step[best] if verdict.rejections or told[best] >= _SHOWN else None
 
 
 def is_probed(data: Observations, pending: Array) -> bool:

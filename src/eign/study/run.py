@@ -95,21 +95,30 @@ class Run:
                 self._show()
             if not self._running:
                 break
-            wait(self._running, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
-            for future in [future for future in self._running if future.done()]:
-                with uninterrupted():
-                    self._record(future)
-                self._show()
-                if self.callback is not None:
-                    try:
-                        self.callback(self.result(Status.BUDGET, "running"))
-                    except StopIteration:
-                        return Status.CALLBACK, "stopped by the callback"
-                if (reason := self._converged()) is not None:
-                    return Status.CONVERGED, reason
+            if (stop := self._take_answers()) is not None:
+                return stop
         if not self.optimizer.history.has_y.any():
             return Status.NOTHING_KNOWN, f"all {len(self.optimizer.history)} evaluations failed"
         return Status.BUDGET, f"the budget of {self.budget} evaluations is used"
+
+    def _take_answers(self) -> tuple[Status, str] | None:
+        """Wait for an answer and record all that have come; a reason to stop, if there is one.
+
+        No future outlives this: Dask would evaluate again what a worker had answered before it died.
+        """
+        wait(self._running, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
+        for future in [future for future in self._running if future.done()]:
+            with uninterrupted():
+                self._record(future)
+            self._show()
+            if self.callback is not None:
+                try:
+                    self.callback(self.result(Status.BUDGET, "running"))
+                except StopIteration:
+                    return Status.CALLBACK, "stopped by the callback"
+            if (reason := self._converged()) is not None:
+                return Status.CONVERGED, reason
+        return None
 
     def result(self, status: Status, message: str) -> OptimizeResult:
         """What SciPy's users expect; x and fun are NaN if nothing is known."""

@@ -83,22 +83,20 @@ def hire(workers: Any, task: Task) -> Workers:
         ValueError: The number is impossible, or an executor does not tell how many workers it has.
         TypeError: It is nothing that can work, or the task cannot be sent to another process.
     """
-    if workers is None:
-        workers = 1
+    number = None
     if isinstance(workers, tuple) and len(workers) == 2:
-        given, number = workers
-        hired, count = hire(given, task), _checked_number(number)
-        return Workers(hired.executor, lambda: count, hired.stop, hired.death)
+        workers, number = workers[0], _checked_number(workers[1])
     if isinstance(workers, Executor):
-        return Workers(workers, _declared_number(workers))
+        size = number or _declared_number(workers)
+        return Workers(workers, lambda: size)
     if _is_dask_client(workers):
-        return _dask_workers(workers)
-    number = _checked_number(workers)
-    if number == 1:
+        return _dask_workers(workers, number)
+    size = _checked_number(1 if workers is None else workers)
+    if size == 1:
         return Workers(InThisProcess(), lambda: 1)
     task.pack()  # what cannot be sent is told before anything starts
-    processes = Processes(number)
-    return Workers(processes, lambda: number, processes.kill)
+    processes = Processes(size)
+    return Workers(processes, lambda: size, processes.kill)
 
 
 @final
@@ -191,22 +189,22 @@ def _is_dask_client(workers: Any) -> bool:
     return distributed is not None and isinstance(workers, distributed.Client)
 
 
-def _dask_workers(client: Any) -> Workers:
+def _dask_workers(client: Any, number: int | None) -> Workers:
     """One point a thread of the cluster. Dask itself tries again when a worker dies, see its `allowed-failures`."""
     from distributed import KilledWorker
 
-    # Not pure: a point that is asked for twice, as noisy functions are, is evaluated twice.
+    # Not pure: a point that is asked for twice, as may be with noise, is evaluated twice.
     executor = client.get_executor(pure=False)
-    return Workers(executor, lambda: max(1, sum(client.nthreads().values())), death=KilledWorker)
+    return Workers(executor, lambda: number or max(1, sum(client.nthreads().values())), death=KilledWorker)
 
 
-def _declared_number(executor: Executor) -> Callable[[], int]:
+def _declared_number(executor: Executor) -> int:
     """The executors of the standard library and loky tell it by the first attribute, that of mpi4py by the second."""
     number = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None)
     if not isinstance(number, int):
         kind = type(executor).__name__
         raise ValueError(f"workers: a {kind} does not tell how many workers it has; pass workers=({kind}(...), 4)")
-    return lambda: number
+    return number
 
 
 def _checked_number(number: Any) -> int:

@@ -213,7 +213,6 @@ def test_tol_without_gradients_goes_by_expected_improvement():
         ({"budget": 2.5}, "budget=2.5"),
         ({"tol": -1.0}, "tol=-1.0"),
         ({"workers": 4}, "workers=4: .* not available yet"),
-        ({"storage": "study.db"}, "not available yet"),
         ({"x0": np.zeros((1, 1, 2))}, "x0 has shape"),
     ],
 )

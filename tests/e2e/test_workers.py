@@ -260,6 +260,7 @@ def test_a_dask_cluster_that_loses_workers(tmp_path):
         assert result.history.x[result.history.failed].tolist() == [[1.5, 0.0]]
         tries = log.read_text().split()
         assert (tries.count("1.0"), tries.count("1.5")) == (2, 2)
+        assert len(tries) == 8 + 2  # what a worker had answered before it died is not evaluated again
         with pytest.raises(ZeroDivisionError):
             eign.minimize(lambda x: 1 / 0, SQUARE, method="sobol", budget=3, workers=(client, 1))
 

@@ -89,7 +89,9 @@ class FussyError(Exception):
         super().__init__(f"code {code} in {where}")
 
 
-@pytest.mark.parametrize(("error", "kind"), [(KeyError("mesh"), KeyError), (FussyError(3, where="solver"), RuntimeError)])
+@pytest.mark.parametrize(
+    ("error", "kind"), [(KeyError("mesh"), KeyError), (FussyError(3, where="solver"), RuntimeError)]
+)
 def test_every_error_arrives(error, kind):
     def broken(x):
         raise error

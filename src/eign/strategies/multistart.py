@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from eign.arrays import Array
 from eign.data import Observations
-from eign.strategies.design import N_INIT, design_point, generator, is_initial
+from eign.strategies.design import N_INIT, generator, initial_proposal, is_initial
 from eign.strategies.options import Option, more_than
 from eign.strategies.strategy import SAME_POINT, State, Strategy, contains, nearest
 
@@ -60,20 +60,20 @@ class MultistartLBFGS(Strategy):
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
         """The point that the first run which is not waiting for a pending one needs."""
         if is_initial(state, data, pending):
-            return design_point(state.seed, state.dim, state.asked), state
+            return initial_proposal(state)
         used: set[int] = set()
         for start in state.memory.get("starts", ()):
             needed, rows = replay(np.array(start), data, state.options)
             used |= rows
             if needed is not None and not contains(pending, needed):
-                return needed, state
+                return needed, replace(state, reason="local")
         while True:
             start = _next_start(state, data, pending, used)
             state = _with_start(state, start)
             needed, rows = replay(start, data, state.options)
             used |= rows
             if needed is not None and not contains(pending, needed):
-                return needed, state
+                return needed, replace(state, reason="local" if rows else "restart")
 
 
 def replay(start: Array, data: Observations, options: Mapping[str, float]) -> Replay:

@@ -11,9 +11,11 @@ from scipy.optimize import OptimizeResult
 from eign.arrays import Array
 from eign.evaluation import Jacobian, Task
 from eign.space import Box
+from eign.strategies import strategy
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress
 from eign.study.run import Run
+from eign.study.storage import as_path
 from eign.study.workers import hire
 
 
@@ -34,6 +36,7 @@ def minimize(
     on_error: str = "raise",
     progress: bool = False,
     options: Mapping[str, Any] | None = None,
+    resume: bool = False,
 ) -> OptimizeResult:
     """The global minimum of an expensive function in a box.
 
@@ -57,7 +60,7 @@ def minimize(
             `dask.distributed.Client`, or one of these two with a number, `(client, 8)`. A free worker gets the next
             point at once. One worker, which is the default, is this process; a seed then gives the same run again,
             while with several the order of the answers decides.
-        storage: Not available yet.
+        storage: A file to keep the study in: each point and each answer is on the disk before the run goes on.
         tol: Stop when the projected gradient at the best point (unit cube) and the improvement expected of the next
             point are both at most `tol` times the standard deviation of the values seen. A method that expects no
             improvement is judged by the gradient alone, and without gradients the improvement decides.
@@ -65,6 +68,8 @@ def minimize(
             or "fail" to record a failed evaluation and go on.
         progress: Show a bar with best value, gradient norm, evaluations, how many are running, and time left.
         options: Settings of the method.
+        resume: Go on with the study in `storage`, if the file is there, else start it: the same call again after any
+            crash. Points that were asked and never told come first, and `budget` counts all evaluations.
 
     Returns:
         With x, fun, jac, nfev, njev, nit, success, status, message and history (`eign.Observations`). Ctrl-C returns
@@ -90,6 +95,7 @@ def maximize(
     on_error: str = "raise",
     progress: bool = False,
     options: Mapping[str, Any] | None = None,
+    resume: bool = False,
 ) -> OptimizeResult:
     """The global maximum of an expensive function in a box; all else is as for `minimize`."""
     return _run(**locals(), maximizing=True)
@@ -112,6 +118,7 @@ def _run(
     on_error: str,
     progress: bool,
     options: Mapping[str, Any] | None,
+    resume: bool,
     maximizing: bool,
 ) -> OptimizeResult:
     """Check everything, then evaluate until there is a reason to stop."""
@@ -119,24 +126,50 @@ def _run(
         raise ValueError(f"on_error={on_error!r}, expected 'raise' or 'fail'")
     if tol is not None and not 0.0 < tol < np.inf:
         raise ValueError(f"tol={tol!r}, expected a positive number or None")
+    if resume and storage is None:
+        raise ValueError("resume=True: expected storage=, the file of the study to go on with")
     task = Task(fun, jac, args)
-    optimizer = Optimizer(bounds, method=method, seed=seed, maximize=maximizing, storage=storage, options=options)
-    box = optimizer.box
+    box = Box(bounds)
     evaluations, first = _checked_budget(budget, box.dim), _first_points(x0, box)
-    with Progress(evaluations, maximize=maximizing) if progress else nullcontext() as bar:
+    study = Optimizer if not (resume and as_path(storage).exists()) else _resumed
+    with (
+        hire(workers, task) as hired,
+        study(box, method=method, seed=seed, maximize=maximizing, storage=storage, options=options) as optimizer,
+        Progress(evaluations, maximize=maximizing) if progress else nullcontext() as bar,
+    ):
+        told = {tuple(x) for x in optimizer.history.x}
         run = Run(
             optimizer,
             task,
             named=isinstance(bounds, Mapping),
-            workers=hire(workers, task),
+            workers=hired,
             budget=evaluations,
-            first=first,
+            first=[x for x in first if tuple(x) not in told],
             tol=tol,
             on_error=on_error,
             callback=callback,
             bar=bar,
         )
         return run.evaluate_all()
+
+
+def _resumed(
+    box: Box, *, method: str, seed: int | None, maximize: bool, storage: Any, options: Mapping[str, Any] | None
+) -> Optimizer:
+    """The study in the file, if it is the one that is asked for.
+
+    Raises:
+        ValueError: It is another one.
+    """
+    checked = strategy(method).start(box.free_dim, options, 0, method=method).options
+    study = Optimizer.resume(storage)
+    asked_for = {"bounds": box, "method": method, "maximize": maximize, "options": checked, "seed": seed}
+    stored = (study.box, study.method, study.maximizes, study.state.options, study.seed if seed is not None else None)
+    for (name, asked), there in zip(asked_for.items(), stored, strict=True):
+        if asked != there:
+            study.close()
+            raise ValueError(f"{storage} holds another study: {name} = {there!r}, asked for {asked!r}; take a new file")
+    return study
 
 
 def _checked_budget(budget: int | None, dim: int) -> int:

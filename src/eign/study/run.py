@@ -1,21 +1,20 @@
 """A run: points go out to workers and answers come back, until there is a reason to stop."""
 
-import signal
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import islice
-from threading import current_thread, main_thread
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
 from eign.arrays import Array
 from eign.evaluation import Evaluation, Raised, Task
+from eign.study.interrupts import uninterrupted
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress
 from eign.study.workers import LostWorkerError, Outcome, Workers
@@ -83,7 +82,6 @@ class Run:
             raise
         finally:
             self._keep_finished()
-            self.workers.stop()
         return self.result(status, message)
 
     def _evaluate_all(self) -> tuple[Status, str]:
@@ -145,10 +143,10 @@ class Run:
 
     def _points(self) -> Iterator[Array]:
         """Points that were asked before and never told, the user's, then the method's, up to the budget."""
-        first = [*self.optimizer.pending, *self.first]
         left = self.budget - len(self.optimizer.history)
-        yield from first[: max(0, left)]
-        for _ in range(left - len(first)):
+        before = [self.optimizer.ask() for _ in range(min(left, len(self.optimizer.pending)))]
+        yield from [*before, *self.first][:left]
+        for _ in range(left - len(before) - len(self.first)):
             yield self.optimizer.ask()
 
     def _record(self, future: "Future[Outcome]") -> None:
@@ -208,19 +206,3 @@ class Run:
             return None
         listed = " and ".join(f"{name} {value:.1e}" for name, value in known.items())
         return f"converged: {listed} at most tol = {self.tol:g}"
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl-C inside the block counts at its end: an answer that took hours is recorded or not, never in part."""
-    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is None:  # not ours to handle
-        yield
-        return
-    seen: list[Any] = []
-    handler = signal.signal(signal.SIGINT, lambda *arguments: seen.append(arguments))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if seen and callable(handler):
-        handler(*seen[0])

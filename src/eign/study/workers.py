@@ -13,7 +13,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future,
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Lock
-from typing import Any, Final, final
+from typing import Any, Final, Self, final
 
 from eign.evaluation import Evaluation, Raised, Task
 
@@ -42,7 +42,7 @@ class Workers:
     Attributes:
         executor: Takes a task and a point.
         count: How many points it can work on now; a cluster may grow.
-        stop: Called when the run ends, however it ends.
+        stop: Called at the end of a `with` block.
         death: What a future raises if its worker died and trying again did not help.
     """
 
@@ -50,6 +50,12 @@ class Workers:
     count: Callable[[], int]
     stop: Callable[[], None] = lambda: None
     death: type[Exception] = LostWorkerError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def submit(self, task: Task, point: Any) -> "Future[Outcome]":
         """Start an evaluation."""

@@ -12,12 +12,14 @@ from eign._version import __version__
 if TYPE_CHECKING:
     from eign import acquisition, formulas, models, problems
     from eign.data import Observations
+    from eign.evaluation import Evaluation
     from eign.space import Box
     from eign.strategies import methods
     from eign.study import Optimizer, maximize, minimize
 
 __all__ = [
     "Box",
+    "Evaluation",
     "Observations",
     "Optimizer",
     "__version__",
@@ -33,6 +35,7 @@ __all__ = [
 _MODULES = {"acquisition", "formulas", "models", "problems"}
 _HOMES = {
     "Box": "eign.space",
+    "Evaluation": "eign.evaluation",
     "Observations": "eign.data",
     "Optimizer": "eign.study",
     "maximize": "eign.study",

@@ -1,7 +1,8 @@
 """The user's side: ask and tell, one-call search, the log of a study. The only room that flips signs."""
 
 from eign.study.gradient_check import GradientWarning
-from eign.study.minimize import Status, maximize, minimize
+from eign.study.minimize import maximize, minimize
 from eign.study.optimizer import Best, Optimizer
+from eign.study.run import LostWorkerWarning, Status
 
-__all__ = ["Best", "GradientWarning", "Optimizer", "Status", "maximize", "minimize"]
+__all__ = ["Best", "GradientWarning", "LostWorkerWarning", "Optimizer", "Status", "maximize", "minimize"]

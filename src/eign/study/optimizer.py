@@ -174,7 +174,7 @@ class Optimizer:
         y: Numbers | None,
         grad: Numbers | Mapping[str, float] | None = None,
         y_var: Numbers | None = None,
-        grad_var: Numbers | None = None,
+        grad_var: Numbers | Mapping[str, float] | None = None,
     ) -> None:
         """Report evaluations, in any order, also of points that were never asked for.
 
@@ -191,8 +191,8 @@ class Optimizer:
                 written by the next call that can: `ask`, `tell` or `close`.
         """
         point = self._box.from_dict(x) if isinstance(x, Mapping) else x
-        slope = self._gradient_from_dict(grad) if isinstance(grad, Mapping) else grad
-        told = Observations.empty(self._box.dim).append(point, y, slope, y_var, grad_var)
+        slope, spread = self._by_coordinate(grad, "grad"), self._by_coordinate(grad_var, "grad_var")
+        told = Observations.empty(self._box.dim).append(point, y, slope, y_var, spread)
         with self._mutex:
             self._check_not_a_view()
             before = len(self._data)
@@ -357,12 +357,15 @@ class Optimizer:
             return data
         return Observations(data.x, -data.y, -data.grad, data.y_var, data.grad_var)
 
-    def _gradient_from_dict(self, grad: Mapping[str, float]) -> list[float | None]:
+    def _by_coordinate(self, values: Numbers | Mapping[str, float] | None, what: str) -> Numbers | None:
+        """What a dict gives by name, in the order of the coordinates; anything else as it is."""
+        if not isinstance(values, Mapping):
+            return values
         names = self._box.names or ()
-        unknown = [name for name in grad if name not in names]
+        unknown = [name for name in values if name not in names]
         if unknown:
-            raise ValueError(f"grad has unknown names {unknown}, expected some of {list(names)}")
-        return [grad.get(name) for name in names]
+            raise ValueError(f"{what} has unknown names {unknown}, expected some of {list(names)}")
+        return [values.get(name) for name in names]
 
     def __enter__(self) -> Self:
         return self

@@ -26,7 +26,6 @@ import numpy as np
 import torch
 
 from eign.study.file_format import dumps
-from eign.study.opening import open_study
 from eign.study.optimizer import Optimizer
 from eign.study.storage import read_study
 
@@ -67,7 +66,10 @@ def live(path, method, seed, board):
     """One life of the study, from the resume to the budget."""
     _, _, asked, told = board.read()
     board.write(phase="open", asked=asked, told=told)
-    study = open_study(BOUNDS, method=method, seed=seed, storage=path, options=METHODS[method], resume=True)
+    if path.exists():
+        study = Optimizer.resume(path)
+    else:
+        study = Optimizer(BOUNDS, method=method, seed=seed, storage=path, options=METHODS[method])
     found_asked, found_told = study.state.asked, len(study.history)
     if not (asked <= found_asked <= asked + 1 and told <= found_told <= told + 1):
         raise AssertionError(f"returned {asked} asked, {told} told; the file has {found_asked}, {found_told}")

@@ -21,7 +21,6 @@ from eign.data import Observations
 from eign.study.file_format import FORMAT, dumps, loads
 from eign.study.interrupts import uninterrupted
 from eign.study.lock import Holder, Lock
-from eign.study.opening import open_study
 from eign.study.storage import StorageError, read_study
 
 SQUARE = [(-1.0, 2.0), (0.5, 4.0)]
@@ -518,30 +517,3 @@ class TestTrouble:
         thread.start()
         thread.join()
         assert handlers == [signal.getsignal(signal.SIGINT)]
-
-
-class TestOpenStudy:
-    def test_new_continued_or_another(self, path):
-        with open_study(SQUARE, method="sobol", storage=path, resume=True) as opt:
-            step(opt, 2)
-            seed = opt.seed
-        with open_study(SQUARE, method="sobol", storage=path, resume=True, seed=seed, options={}) as opt:
-            assert len(opt.history) == 2
-        for arguments, message in (
-            ({"bounds": [(0, 1), (0, 1)]}, "bounds: given Box"),
-            ({"method": "random"}, "method: given 'random', but the study in .* has 'sobol'"),
-            ({"maximize": True}, "maximize: given True"),
-            ({"seed": seed + 1}, "seed: given"),
-        ):
-            with pytest.raises(ValueError, match=message):
-                open_study(**{"bounds": SQUARE, "method": "sobol", "storage": path, "resume": True, **arguments})
-        with pytest.raises(FileExistsError):
-            open_study(SQUARE, method="sobol", storage=path)
-        with pytest.raises(ValueError, match="resume=True needs storage="):
-            open_study(SQUARE, resume=True)
-
-    def test_options_are_compared_when_given(self, path):
-        open_study(SQUARE, method="ei", storage=path, options={"n_init": 4}).close()
-        with pytest.raises(ValueError, match=r"options: given .*'n_init': 5"):
-            open_study(SQUARE, method="ei", storage=path, options={"n_init": 5}, resume=True)
-        open_study(SQUARE, method="ei", storage=path, resume=True).close()

@@ -192,7 +192,10 @@ class Optimizer:
         """
         point = self._box.from_dict(x) if isinstance(x, Mapping) else x
         slope, spread = self._by_coordinate(grad, "grad"), self._by_coordinate(grad_var, "grad_var")
-        told = Observations.empty(self._box.dim).append(point, y, slope, y_var, spread)
+        self.tell_observations(Observations.empty(self._box.dim).append(point, y, slope, y_var, spread))
+
+    def tell_observations(self, told: Observations) -> None:
+        """Report evaluations that are `Observations` already, as `eign.read_table` gives them; else as `tell`."""
         with self._mutex:
             self._check_not_a_view()
             before = len(self._data)

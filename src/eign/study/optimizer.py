@@ -105,19 +105,20 @@ class Optimizer:
         self._mutex = threading.RLock()
 
     @classmethod
-    def resume(cls, storage: Any, *, reissue: bool = True) -> "Optimizer":
+    def resume(cls, storage: Any, *, reissue: bool = True, wait: float = 0.0) -> "Optimizer":
         """Continue a study from its file, as if its process had never ended.
 
         Args:
             storage: The file.
             reissue: Whether `ask` first gives the points again that were asked and never told. False if somebody is
                 still evaluating them, as in a batch queue.
+            wait: Seconds to wait for another process that holds the study, before that is an error.
 
         Raises:
             FileNotFoundError: there is no such file.
             StorageError: another process holds the study, or the file is no study, damaged or of a newer format.
         """
-        file = StudyFile.open(as_path(storage))
+        file = StudyFile.open(as_path(storage), wait=wait)
         try:
             optimizer = cls._restored(file.contents)
         except BaseException:

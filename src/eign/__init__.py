@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from eign.evaluation import Evaluation
     from eign.space import Box
     from eign.strategies import methods
-    from eign.study import Optimizer, maximize, minimize
+    from eign.study import Optimizer, StorageError, maximize, minimize, read_table, write_table
 
 __all__ = [
     "Box",
     "Evaluation",
     "Observations",
     "Optimizer",
+    "StorageError",
     "__version__",
     "acquisition",
     "formulas",
@@ -30,6 +31,8 @@ __all__ = [
     "minimize",
     "models",
     "problems",
+    "read_table",
+    "write_table",
 ]
 
 _MODULES = {"acquisition", "formulas", "models", "problems"}
@@ -38,9 +41,12 @@ _HOMES = {
     "Evaluation": "eign.evaluation",
     "Observations": "eign.data",
     "Optimizer": "eign.study",
+    "StorageError": "eign.study",
     "maximize": "eign.study",
     "methods": "eign.strategies",
     "minimize": "eign.study",
+    "read_table": "eign.study",
+    "write_table": "eign.study",
 }
 
 

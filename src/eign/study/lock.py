@@ -56,6 +56,19 @@ class Holder:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return cls(os.getpid(), socket.gethostname(), user, now, " ".join(sys.argv)[:200] or sys.executable)
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs, as far as this machine can tell: a process elsewhere is believed to."""
+        if self.host != socket.gethostname() or sys.platform == "win32":
+            return True
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:  # somebody else's
+            return True
+        return True
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `Holder(**data)` is equal."""
         return asdict(self)

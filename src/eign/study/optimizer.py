@@ -105,19 +105,20 @@ class Optimizer:
         self._mutex = threading.RLock()
 
     @classmethod
-    def resume(cls, storage: Any, *, reissue: bool = True) -> "Optimizer":
+    def resume(cls, storage: Any, *, reissue: bool = True, wait: float = 0.0) -> "Optimizer":
         """Continue a study from its file, as if its process had never ended.
 
         Args:
             storage: The file.
             reissue: Whether `ask` first gives the points again that were asked and never told. False if somebody is
                 still evaluating them, as in a batch queue.
+            wait: Seconds to wait for another process that holds the study, before that is an error.
 
         Raises:
             FileNotFoundError: there is no such file.
             StorageError: another process holds the study, or the file is no study, damaged or of a newer format.
         """
-        file = StudyFile.open(as_path(storage))
+        file = StudyFile.open(as_path(storage), wait=wait)
         try:
             optimizer = cls._restored(file.contents)
         except BaseException:
@@ -192,7 +193,10 @@ class Optimizer:
         """
         point = self._box.from_dict(x) if isinstance(x, Mapping) else x
         slope, spread = self._by_coordinate(grad, "grad"), self._by_coordinate(grad_var, "grad_var")
-        told = Observations.empty(self._box.dim).append(point, y, slope, y_var, spread)
+        self.tell_observations(Observations.empty(self._box.dim).append(point, y, slope, y_var, spread))
+
+    def tell_observations(self, told: Observations) -> None:
+        """Report evaluations that are `Observations` already, as `eign.read_table` gives them; else as `tell`."""
         with self._mutex:
             self._check_not_a_view()
             before = len(self._data)

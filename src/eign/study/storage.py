@@ -4,6 +4,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,8 @@ from eign.study.lock import Holder, Lock, is_held_here
 
 __all__ = ["Contents", "StorageError", "StudyFile", "as_path", "read_study"]
 
+# Seconds between two looks at a lock that somebody has.
+_LOOK_AGAIN: Final = 0.05
 # What SQLite's result codes mean for a study; the others keep SQLite's own words.
 _REASONS: Final = {
     sqlite3.SQLITE_FULL: "the disk is full",
@@ -116,8 +119,12 @@ class StudyFile:
             raise
 
     @classmethod
-    def open(cls, path: Path) -> "StudyFile":
+    def open(cls, path: Path, *, wait: float = 0.0) -> "StudyFile":
         """A file that exists, taken over from a process that has died, if need be.
+
+        Args:
+            path: The file.
+            wait: Seconds to wait for a process that holds it.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -127,7 +134,7 @@ class StudyFile:
             raise FileNotFoundError(f"there is no study {path}; to start one: Optimizer(bounds, storage={str(path)!r})")
         if not is_held_here(path):
             check_header(path)
-        lock = _lock(path)
+        lock = _lock(path, wait)
         try:
             return cls(path, lock, read_study(path))
         except BaseException:
@@ -238,9 +245,16 @@ def _refuse_existing(path: Path) -> None:
         )
 
 
-def _lock(path: Path) -> Lock:
+def _lock(path: Path, wait: float = 0.0) -> Lock:
+    deadline = time.monotonic() + wait
     try:
-        return Lock(path)
+        while True:
+            try:
+                return Lock(path)
+            except BlockingIOError:
+                if time.monotonic() >= deadline or is_held_here(path):
+                    raise
+                time.sleep(_LOOK_AGAIN)
     except BlockingIOError:
         if is_held_here(path):
             who = "this process; close() the Optimizer that has it"

@@ -145,7 +145,6 @@ def test_an_interrupt_ends_the_program(program, tmp_path):
     def interrupt():
         while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
             time.sleep(0.01)
-        time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()

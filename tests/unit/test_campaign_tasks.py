@@ -40,8 +40,8 @@ def test_split_at_every_evaluation_and_stored_in_between_it_is_the_same_run(meth
 def test_it_is_the_run_that_a_user_gets(method):
     run = run_of(method)
     problem = run.build_problem()
-    log = continue_run(run, None, budget=8, seconds=np.inf)
-    result = eign.maximize(problem, problem.bounds, method=method, seed=5, budget=8, options=run.options)
+    log = continue_run(run, None, budget=6, seconds=np.inf)
+    result = eign.maximize(problem, problem.bounds, method=method, seed=5, budget=6, options=run.options)
     assert np.array_equal(log.observations.x, result.history.x)
     assert np.array_equal(log.observations.y, result.history.y)
 

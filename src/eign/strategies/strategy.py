@@ -75,14 +75,21 @@ class Strategy(ABC):
         """What the method believes f to be at the points observed, `n`; the values themselves if it has no model."""
         return data.y
 
+    def contradiction(self, dim: int, options: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """In what way options, each possible by itself, do not fit each other or the dimension; None if they do."""
+        return None
+
     @final
     def start(self, dim: int, options: Mapping[str, Any] | None, seed: int, *, method: str = "this") -> State:
         """The state before the first proposal; `method` names the method in errors.
 
         Raises:
-            ValueError: an option is unknown or has an impossible value.
+            ValueError: an option is unknown or has an impossible value, or some do not fit each other.
         """
-        return State(dim, seed, resolve(method, self.options, options))
+        resolved = resolve(method, self.options, options)
+        if (problem := self.contradiction(dim, resolved)) is not None:
+            raise ValueError(f"options of method {method!r}: {problem}")
+        return State(dim, seed, resolved)
 
     @final
     def update(self, state: State, told: Observations) -> State:

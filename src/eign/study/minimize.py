@@ -72,8 +72,8 @@ def minimize(
         options: Settings of the method.
 
     Returns:
-        With x, fun, jac, nfev, njev, nit, success, status, message and history (`eign.Observations`). Ctrl-C returns
-        the best so far. `success`: converged, or the budget used as asked.
+        With x, fun, jac, nfev, njev, nit, success, status, message, history (`eign.Observations`) and maximize
+        (whether it did). Ctrl-C returns the best so far. `success`: converged, or the budget used as asked.
     """
     return _run(**locals(), maximizing=False)  # the signature is spelt out twice for editors, and forwarded once
 
@@ -195,6 +195,7 @@ class Run:
             status=int(status),
             message=message,
             history=history,
+            maximize=self.optimizer.maximize,
         )
         return result
 

@@ -19,6 +19,7 @@ from eign.strategies import State, strategy
 from eign.strategies.strategy import SAME_POINT, nearest
 from eign.study.events import Ask, Event, Tell
 from eign.study.gradient_check import GradientWarning, check_gradients, is_due
+from eign.study.outlook import Outlook
 
 
 @final
@@ -147,6 +148,24 @@ class Optimizer:
     def box(self) -> Box:
         """The region that is searched."""
         return self._box
+
+    @property
+    def maximize(self) -> bool:
+        """Whether larger values are better."""
+        return self._maximize
+
+    def outlook(self) -> Outlook:
+        """What the method believes of f and looks for next; changes nothing.
+
+        Raises:
+            ValueError: the method has no surrogate, or no value has been told yet.
+        """
+        with pinned_threads():
+            belief = self._strategy.belief(self._state, self._data, self._pending_units())
+        if belief is None:
+            reason = f"method {self._method!r} has no surrogate" if self._data.has_y.any() else "no value is told yet"
+            raise ValueError(f"there is no outlook: {reason}")
+        return Outlook(belief, self._box, -1.0 + 2.0 * self._maximize)
 
     @property
     def seed(self) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
-from eign.campaign.results import RunRecord, Results, best_so_far, collect
+from eign.campaign.results import Results, RunRecord, best_so_far, collect
 from eign.campaign.spec import Experiment, RunSpec
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.plot.cuts import Cut, read_cut
-from eign.plot.style import BEST, DATA, MAP, faded, new_axes
+from eign.plot.style import BEST, DATA, MAP, TARGET, faded, new_axes
 from eign.study import Optimizer
 from eign.study.outlook import Outlook
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _ARROW: Final = 0.09
 """The length of the arrow of the steepest gradient, in the unit cube."""
 
-_HIGH: Final = (0.5, 0.75, 0.95)
-"""The lines of the acquisition, as shares of its range in the picture."""
+_HIGH: Final = (0.8, 0.95, 0.99)
+"""The lines of the acquisition, as shares of the picture below them: the same for an acquisition and its logarithm."""
 
 
 def contour(
@@ -40,7 +40,7 @@ def contour(
         optimizer: Of a method with a surrogate.
         coordinates: Indices or names of the two coordinates.
         at: The point through which the cut goes (d,), or a dict; None is the best point.
-        acquisition: Add the lines where the acquisition is at 50, 75 and 95 per cent of its range in the picture.
+        acquisition: Add lines around the 20, 5 and 1 per cent of the picture where the acquisition is highest.
         arrows: Whether gradients are drawn.
         resolution: Points along either side.
         axes: Where to draw; None makes a new figure.
@@ -68,10 +68,10 @@ def contour(
 
 def _draw_high_lines(axes: "Axes", outlook: Outlook, x: Array, y: Array, points: Array) -> None:
     score = outlook.acquisition(points)
-    if score is None or not score.max() > score.min():
+    if score is None or len(levels := np.unique(np.quantile(score, _HIGH))) < len(_HIGH):
         return
-    levels = score.min() + np.array(_HIGH) * (score.max() - score.min())
-    axes.contour(x, y, score.reshape(len(y), len(x)), levels=levels, colors="white", linewidths=(0.8, 1.2, 1.8))
+    heights = score.reshape(len(y), len(x))
+    axes.contour(x, y, heights, levels=levels, colors=TARGET, linewidths=(1.0, 1.6, 2.4), linestyles="solid")
 
 
 def _draw_arrows(axes: "Axes", optimizer: Optimizer, cut: Cut) -> None:

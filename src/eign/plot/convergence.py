@@ -95,16 +95,15 @@ def _before(heights: Array) -> Array:
 
 
 def _show_the_better(axes: "Axes", run: Run, optimum: float | None) -> None:
-    """Limits that show the whole curve and the better three quarters of the values: a few bad ones would flatten it."""
-    known = run.values[np.isfinite(run.values)]
-    if not len(known):
+    """Limits that show the better three quarters of the values and of the steps: a few bad ones would flatten all."""
+    values = run.values[np.isfinite(run.values)]
+    if not len(values):
         return
-    quartile = float(np.quantile(known, 0.25 if run.maximize else 0.75))
-    shown = np.append(known[known >= quartile] if run.maximize else known[known <= quartile], run.best)
-    shown = np.append(shown[np.isfinite(shown)], [] if optimum is None else [optimum])
-    low, high = float(shown.min()), float(shown.max())
-    margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-    axes.set_ylim(low - margin, high + margin)
+    quartile = 0.25 if run.maximize else 0.75
+    ends = [float(np.quantile(some, quartile)) for some in (values, np.unique(values[np.isin(values, run.best)]))]
+    ends += [float(values.max() if run.maximize else values.min()), *([] if optimum is None else [optimum])]
+    margin = 0.05 * (max(ends) - min(ends)) or 0.05 * abs(ends[0]) or 1.0
+    axes.set_ylim(min(ends) - margin, max(ends) + margin)
 
 
 def _required(optimum: float | None) -> float:

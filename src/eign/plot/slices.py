@@ -102,7 +102,11 @@ def _draw_acquisition(axes: "Axes", x: Array, score: Array, high: float | None) 
     if high is not None:
         for region in high_regions(score, share=high):
             axes.axvspan(x[region.start], x[region.stop - 1], color=TARGET, alpha=0.2, linewidth=0)
-    highest = int(np.nanargmax(score))
+    highest, middle = int(np.nanargmax(score)), float(np.median(score))
+    # A logarithm falls without end where nothing is expected, and would flatten the peaks.
+    lowest = max(float(score.min()), middle - 2.0 * (score[highest] - middle))
+    if score[highest] > lowest:
+        axes.set_ylim(lowest - 0.05 * (score[highest] - lowest), score[highest] + 0.1 * (score[highest] - lowest))
     axes.plot(x[highest], score[highest], "v", color=TARGET, markersize=7, clip_on=False)
 
 

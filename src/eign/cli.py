@@ -5,6 +5,7 @@ Errors take one line and exit code 1 (2 for wrong usage); `--debug` shows the tr
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -90,6 +91,30 @@ def speed(
         from eign.campaign.suggestion_speed import show_suggestion_speed
 
         show_suggestion_speed(steps=steps, peer_steps=peer_steps, largest=largest)
+
+
+@app.command()
+def paper(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Ids of experiments, or all; none is those of the paper.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each experiment: 20, with --quick 2.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes of this machine, one thread each.")] = 2,
+    results: Annotated[
+        Path | None, typer.Option(help="Where results are kept, and where to go on: eign-paper.sqlite.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Try everything with hardly any work.")] = False,
+    scheduler: Annotated[str | None, typer.Option(help="Send the work to this Dask cluster: tcp://...")] = None,
+    export: Annotated[Path | None, typer.Option(help="Write Parquet and CSV into this directory at the end.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="A TOML file with experiments of your own.")] = None,
+    task_seconds: Annotated[float, typer.Option(min=0.0, max=120.0, help="Work between two savings of a run.")] = 30.0,
+) -> None:
+    """Run the experiments of the paper; the same command again goes on where it was stopped."""
+    from eign.campaign.paper import PaperCommand, run_paper
+
+    ids = tuple(experiments or ())
+    if not run_paper(PaperCommand(ids, seeds, workers, results, quick, scheduler, export, spec, task_seconds)):
+        raise typer.Exit(1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,7 +2,7 @@
 
 | settings | from |
 |---|---|
-| initial points, budgets, bounds, restarts, raw samples | the paper's tables, with the last two columns in their right order |
+| initial points, budgets, restarts, raw samples | the paper's tables, with the last two columns exchanged |
 | one alpha = 0.6, given explicitly | so that the sweep over alpha shares its runs with the comparisons |
 | L-BFGS-B everywhere | ours: the rival that sees the same gradients |
 """

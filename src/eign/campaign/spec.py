@@ -192,7 +192,7 @@ def build_problem(name: str, options: Mapping[str, Any], *, seed: int | None = N
     return problem
 
 
-def quick_version(experiment: Experiment, *, evaluations: int = 3) -> Experiment:
+def quick_version(experiment: Experiment, *, evaluations: int = 2) -> Experiment:
     """The same problems and methods with hardly any work: a few points, and a few evaluations after them."""
     problems = tuple(
         replace(problem, initial=4, budget=4 + evaluations, restarts=2, raw_samples=32, checkpoints=())

@@ -76,7 +76,7 @@ def paired_wilcoxon(first: Array, second: Array) -> float:
     if not len(difference):
         return 1.0
     if len(difference) > 50:
-        return float(stats.wilcoxon(difference, method="asymptotic").pvalue)
+        return float(stats.wilcoxon(difference, method="approx", keepdims=False).pvalue)
     # Tied ranks are halves: twice the ranks are whole numbers.
     ranks = np.rint(2.0 * stats.rankdata(np.abs(difference))).astype(np.int64)
     ways = np.ones(1)  # ways[s] sign patterns have ranks with sum s among the positive ones

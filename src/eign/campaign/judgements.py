@@ -83,11 +83,11 @@ def judge_claims(
 
 
 def _summary(parts: Sequence[Judgement]) -> Judgement:
+    plural = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold", Verdict.OPEN: "not decided"}
     counts = {verdict: sum(part.verdict is verdict for part in parts) for verdict in Verdict}
-    listed = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
-    verdict = combined([part.verdict for part in parts])
-    numbers = parts[0].numbers if len(parts) == 1 else f"of {len(parts)} parts: {listed}"
-    return Judgement(verdict, numbers, min(part.seeds for part in parts))
+    listed = ", ".join(f"{count} {plural[verdict]}" for verdict, count in counts.items() if count)
+    numbers = parts[0].numbers if len(parts) == 1 else f"{len(parts)} parts: {listed}"
+    return Judgement(combined([part.verdict for part in parts]), numbers, min(part.seeds for part in parts))
 
 
 def _adjusted_p_values(outcomes: Outcomes, claims: Sequence[Claim]) -> dict[Part, float]:
@@ -116,11 +116,14 @@ def _judge(part: Part, outcomes: Outcomes, adjusted: Mapping[Part, float]) -> Ju
     p = adjusted[part]
     verdict = judge_better(pairs.first, pairs.second, p)
     numbers = f"{what}, {between}, p = {p:.2g} after Holm"
+    is_small = part.relation is Relation.BETTER and judge_similar(interval, pairs.margin) is Verdict.HOLDS
+    if is_small:
+        numbers += f"; a small difference (up to {pairs.margin:.3g})"
     needed = seeds_needed(sum(other.experiment == part.experiment for other in adjusted))
-    if part.relation is Relation.BETTER and judge_similar(interval, pairs.margin) is Verdict.HOLDS:
-        numbers += f"; small is up to {pairs.margin:.3g}: they are similar"
     if verdict is Verdict.OPEN and n < needed:
         numbers += f"; no test can decide with fewer than {needed} seeds"
+    elif verdict is Verdict.OPEN and is_small:
+        verdict = Verdict.FAILS  # what was claimed to be better could have been found to be, and is similar
     return Judgement(verdict, numbers, n)
 
 

@@ -11,6 +11,7 @@ from eign.plot import compare
 from eign.plot.style import Line, lines, shades
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _COLUMNS: Final = 3
@@ -64,7 +65,7 @@ def draw_curves(outcome: ExperimentOutcome, *, regret: bool = False) -> "Figure 
     return figure
 
 
-def _draw_panel(axes: "plt.Axes", outcome: ExperimentOutcome, problem: ProblemOutcome, *, regret: bool) -> None:
+def _draw_panel(axes: "Axes", outcome: ExperimentOutcome, problem: ProblemOutcome, *, regret: bool) -> None:
     start = drawn_from(problem)
     curves = {method: runs.best for method, runs in problem.runs.items()}
     styles = problem_styles(outcome, problem)

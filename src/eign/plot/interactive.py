@@ -88,8 +88,12 @@ def _level(optimum: float) -> dict[str, Any]:
 def _switch(values: int, regrets: int, optimum: float) -> dict[str, Any]:
     """Two buttons: values with the optimum, regrets on a log scale."""
     shown = ([True] * values + [False] * regrets, [False] * values + [True] * regrets)
-    value_axis = {"yaxis.type": "linear", "yaxis.title.text": "best value so far", "shapes": [_level(optimum)]}
-    regret_axis = {"yaxis.type": "log", "yaxis.title.text": "distance to the optimum", "shapes": []}
+    value_axis: dict[str, Any] = {
+        "yaxis.type": "linear",
+        "yaxis.title.text": "best value so far",
+        "shapes": [_level(optimum)],
+    }
+    regret_axis: dict[str, Any] = {"yaxis.type": "log", "yaxis.title.text": "distance to the optimum", "shapes": []}
     buttons = [
         {"label": label, "method": "update", "args": [{"visible": visible}, {**axis, "yaxis.autorange": True}]}
         for label, visible, axis in zip(("value", "regret"), shown, (value_axis, regret_axis), strict=True)

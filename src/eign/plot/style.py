@@ -40,16 +40,16 @@ def lines() -> Iterator[Line]:
 
 
 def shades(count: int) -> list[Line]:
-    """Styles for curves with an order, such as the values of a parameter: from dark blue to dark yellow.
+    """Styles for curves with an order, such as the values of a parameter: from violet over green to yellow.
 
     >>> [line.colour for line in shades(2)]
-    ['#00224e', '#bcae6c']
+    ['#440154', '#9bd93c']
     """
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     # The end of the map is too pale for a line on white.
-    return [Line(to_hex(colormaps[MAP](0.75 * k / max(1, count - 1))), "solid") for k in range(count)]
+    return [Line(to_hex(colormaps["viridis"](0.85 * k / max(1, count - 1))), "solid") for k in range(count)]
 
 
 def faded(colour: str, strength: Array) -> list[tuple[float, float, float, float]]:

@@ -56,10 +56,10 @@ def methods() -> None:
 @app.command()
 def problems() -> None:
     """List the test problems, with one line each."""
-    from eign.problems import get, names
+    from eign.problems import summaries
 
-    for name in names():
-        typer.echo(f"{name:<18} {get(name).summary}")
+    for name, summary in summaries().items():
+        typer.echo(f"{name:<18} {summary}")
 
 
 @app.command()

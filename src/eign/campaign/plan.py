@@ -1,5 +1,6 @@
 """Which runs there are to do, in which order, and how long they will take."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, final
@@ -7,9 +8,10 @@ from typing import Final, final
 from eign.campaign.spec import Experiment, MethodSpec, ProblemSpec, RunSpec
 from eign.strategies import strategy
 
-# Seconds of a proposal for each point that one Gaussian process has seen; good for proportions until runs have been
-# measured.
-_PER_POINT: Final = 2e-4
+# Seconds of a proposal from a Gaussian process, and for each point of it half as many more; rough, and good for
+# proportions until runs have been measured.
+_PER_PROPOSAL: Final = 0.04
+_PER_POINT: Final = 1.2e-4
 
 
 @final
@@ -50,40 +52,46 @@ def plan_runs(experiments: Sequence[Experiment], seeds: Iterable[int]) -> list[P
 
 
 def nominal_seconds(problem: ProblemSpec, method: MethodSpec) -> float:
-    """What a run may take: a surrogate costs by the number of points and coordinates, all else is cheap."""
+    """What a run may take: a surrogate costs by the number of points, and more with gradients; all else is cheap."""
     known = strategy(method.method).options
     if "kernel" not in known:
         return 0.01 * problem.budget
-    dim = int(problem.name.rpartition("-")[2]) if problem.name[-1].isdigit() else 1
-    models = 1 + (dim if "rows" in known else 0) + (1 if "alpha" in known else 0)
-    return _PER_POINT * problem.budget**2 * float(dim**0.5) * models + 0.02 * problem.budget
+    weight = (2.5 if "alpha" in known else 1.0) * (2.0 if "rows" in known else 1.0)
+    return _PER_PROPOSAL * problem.budget + _PER_POINT * weight * problem.budget**2
+
+
+@final
+@dataclass(slots=True)
+class _Measured:
+    """What runs of one kind have taken: seconds, for so many nominal seconds and so many whole runs."""
+
+    seconds: float = 0.0
+    nominal: float = 0.0
+    runs: float = 0.0
 
 
 @final
 class Clock:
     """Estimates the time left from what runs have taken so far.
 
-    A run costs what runs of the same problem and method did, and where there is none yet, its nominal time corrected by
-    how wrong nominal times were so far.
+    A run costs what runs of the same problem and method did. Where there is none yet, it costs its nominal time, times
+    how far nominal times were wrong so far.
     """
 
     def __init__(self, planned: Sequence[PlannedRun], done: Mapping[str, int]) -> None:
         """Of these runs, with the number of evaluations that each has already."""
         self._planned = {each.run.key: each for each in planned}
-        self._done = {key: min(done.get(key, 0), each.budget) for key, each in self._planned.items()}
-        self._share = {key: self._of(key, count) for key, count in self._done.items()}
-        self._seconds: dict[tuple[str, str], float] = {}
-        self._shares: dict[tuple[str, str], float] = {}
-        self._nominal: dict[tuple[str, str], float] = {}
+        self._share = {key: self._share_of(key, done.get(key, 0)) for key in self._planned}
+        self._measured: defaultdict[str, _Measured] = defaultdict(_Measured)
 
     def advance(self, key: str, evaluations: int, seconds: float) -> None:
         """A task of this run came back with so many evaluations in all, after so many seconds."""
-        kind, share = self._kind(key), self._of(key, evaluations)
-        gained = share - self._share[key]
-        self._share[key], self._done[key] = share, evaluations
-        for total, gain in ((self._seconds, seconds), (self._shares, gained)):
-            total[kind] = total.get(kind, 0.0) + gain
-        self._nominal[kind] = self._nominal.get(kind, 0.0) + gained * self._planned[key].nominal
+        share = self._share_of(key, evaluations)
+        gained, self._share[key] = share - self._share[key], share
+        measured = self._measured[self._kind(key)]
+        measured.seconds += seconds
+        measured.runs += gained
+        measured.nominal += gained * self._planned[key].nominal
 
     def drop(self, key: str) -> None:
         """This run takes no more time."""
@@ -98,22 +106,23 @@ class Clock:
 
     def left(self, workers: int) -> float | None:
         """Seconds, or None before anything has been measured."""
-        if not self._seconds:
+        if not self._measured:
             return None
         work = [self._expected(key) * (1.0 - share) for key, share in self._share.items()]
         return max(sum(work) / workers, max(work, default=0.0))
 
     def _expected(self, key: str) -> float:
-        kind, nominal = self._kind(key), self._planned[key].nominal
-        if self._shares.get(kind, 0.0) > 0.0:
-            return self._seconds[kind] / self._shares[kind]
-        known = sum(self._nominal.values())
-        return nominal * (sum(self._seconds.values()) / known if known > 0.0 else 1.0)
+        """Seconds of the whole run."""
+        same = self._measured.get(self._kind(key), _Measured())
+        if same.runs > 0.0:
+            return same.seconds / same.runs
+        nominal = sum(each.nominal for each in self._measured.values())
+        seconds = sum(each.seconds for each in self._measured.values())
+        return self._planned[key].nominal * (seconds / nominal if nominal > 0.0 else 1.0)
 
-    def _kind(self, key: str) -> tuple[str, str]:
-        run = self._planned[key].run
-        return run.problem, f"{run.method} {sorted(run.options.items(), key=str)}"
+    def _kind(self, key: str) -> str:
+        return replace(self._planned[key].run, seed=0).key
 
-    def _of(self, key: str, evaluations: int) -> float:
+    def _share_of(self, key: str, evaluations: int) -> float:
         """Share of a run's work in its first evaluations: proposals get dearer as the data grow."""
-        return float((evaluations / self._planned[key].budget) ** 2)
+        return float(min(1.0, evaluations / self._planned[key].budget) ** 2)

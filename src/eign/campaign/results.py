@@ -107,7 +107,8 @@ class Results:
     def __init__(self, path: str | Path) -> None:
         """Open the file, or start a new one."""
         self._path = str(path)
-        self._database = sqlite3.connect(self._path)
+        # A report may be reading: wait for it.
+        self._database = sqlite3.connect(self._path, timeout=60.0)
         try:
             self._database.execute(_SCHEMA)
         except sqlite3.DatabaseError as error:

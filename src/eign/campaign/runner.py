@@ -112,6 +112,10 @@ class _Campaign:
         """Save what came back and go on with those runs."""
         for future in done:
             task = self._tasks.pop(future)
+            if future.cancelled():
+                raise RuntimeError(
+                    "the cluster has dropped a task; is its scheduler still there? Run it again to go on"
+                )
             error = future.exception()
             if error is None:
                 self._save(task, future.result(), go_on=go_on)

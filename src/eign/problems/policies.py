@@ -64,7 +64,7 @@ def relu_pullback(w: Array, observations: Array, factors: Array) -> Array:
     through = inner[:, np.newaxis] * np.where(hidden > 0.0, w2, 0.0)
     into_w1 = np.einsum("tknm,tjnm->nkjm", observations, through)
     parts = [
-        into_w1.reshape(len(w), -1, into_w1.shape[-1]),
+        into_w1.reshape(len(w), HIDDEN * observations.shape[1], into_w1.shape[-1]),
         np.moveaxis(through.sum(axis=0), 0, 1),
         np.einsum("tnm,tjnm->njm", inner, hidden),
         inner.sum(axis=0)[:, np.newaxis],
@@ -82,8 +82,8 @@ def _hidden(w: Array, observations: Array) -> Array:
 def _relu_parts(w: Array) -> tuple[Array, Array, Array, Array]:
     """w_1 `k x 2 x n x 1`, b_1 and w_2 `2 x n x 1`, and b_2 `n x 1`."""
     columns = np.ascontiguousarray(w.T)[:, :, np.newaxis]
-    w1 = columns[: -2 * HIDDEN - 1]
-    return w1.reshape(-1, HIDDEN, *w1.shape[1:]), columns[-5:-3], columns[-3:-1], columns[-1]
+    w1, b1, w2, b2 = np.split(columns, [-5, -3, -1])
+    return w1.reshape(len(w1) // HIDDEN, HIDDEN, *w1.shape[1:]), b1, w2, b2[0]
 
 
 def linear_parameters(observed: int) -> int:

@@ -118,6 +118,10 @@ class TestConvergence:
         low, high = plot.convergence(-values, maximize=True).get_ylim()
         assert -10.0 < low < -2.0 < -1.0 < high
 
+    def test_there_are_no_half_evaluations(self):
+        ticks = plot.convergence([3.0, 2.0, 1.0]).get_xticks()
+        assert_array_equal(ticks, np.round(ticks))
+
     def test_axes_in_axes_out(self):
         _, axes = plt.subplots()
         assert plot.convergence([1.0, 2.0], axes=axes) is axes

@@ -90,10 +90,10 @@ def write_report(
     from eign.campaign.report_markdown import as_markdown
     from eign.campaign.report_page import as_page
 
-    directory = Path(out)
-    directory.mkdir(parents=True, exist_ok=True)
+    directory, found = Path(out), open_results(results)
     sought = [*experiments, *([] if spec is None else load_experiments(spec))]
-    report = make_report(open_results(results), directory, sought, measured)
+    directory.mkdir(parents=True, exist_ok=True)
+    report = make_report(found, directory, sought, measured)
     page, text = directory / PAGE, directory / TEXT
     page.write_text(as_page(report), encoding="utf-8")
     text.write_text(as_markdown(report, directory), encoding="utf-8")

@@ -7,7 +7,7 @@ import numpy as np
 from eign.arrays import Array
 from eign.plot.bands import regrets
 from eign.plot.runs import Run, read_run
-from eign.plot.style import BEST, MODEL, TRUTH, new_axes, tidy
+from eign.plot.style import BEST, EVALUATIONS, MODEL, TRUTH, new_axes, tidy
 from eign.study import Optimizer
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def convergence(
         if optimum is not None:
             axes.axhline(optimum, color=TRUTH, linestyle="--", linewidth=1, label="optimum")
         _show_the_better(axes, Run(values, seen.gradients, seen.maximize), optimum)
-    tidy(axes, x="evaluations", y="distance to the optimum" if regret else "value")
+    tidy(axes, x=EVALUATIONS, y="distance to the optimum" if regret else "value")
     axes.legend(frameon=False)
     return axes
 
@@ -77,7 +77,7 @@ def gradient_norm(run: Any, *, maximize: bool | None = None, axes: "Axes | None"
     at_best = _at_best(values, norms, maximize=better)
     axes.step(evaluations, at_best, where="post", color=BEST, linewidth=2, label="at the best so far")
     axes.set_yscale("log")
-    tidy(axes, x="evaluations", y=label)
+    tidy(axes, x=EVALUATIONS, y=label)
     axes.legend(frameon=False)
     return axes
 

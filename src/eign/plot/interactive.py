@@ -7,7 +7,7 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.plot.comparison import best_curves, curve
-from eign.plot.style import TRUTH, Line, lines
+from eign.plot.style import EVALUATIONS, TRUTH, Line, lines
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -42,7 +42,7 @@ def compare_interactive(
         margin={"l": 60, "r": 12, "t": 44, "b": 40},
         legend={"orientation": "h", "y": -0.16, "yanchor": "top", "itemwidth": 30},
         hovermode="closest",
-        xaxis={"title": {"text": "evaluations", "standoff": 4}},
+        xaxis={"title": {"text": EVALUATIONS, "standoff": 4}},
         yaxis={"title": {"text": "best value so far"}},
     )
     if optimum is not None:

@@ -22,6 +22,10 @@ MAP: Final = "cividis"
 """Colours of contours, even in lightness for every kind of colour vision."""
 
 
+EVALUATIONS: Final = "evaluations"
+"""What most pictures have along their first axis."""
+
+
 class Line(NamedTuple):
     """Colour and dash of one curve."""
 
@@ -67,7 +71,11 @@ def new_axes(*, width: float = 6.4, height: float = 4.0) -> "Axes":
 
 
 def tidy(axes: "Axes", *, x: str, y: str) -> None:
-    """Labels, and no frame on the sides that carry no numbers."""
+    """Labels, no frame on the sides that carry no numbers, and no half evaluations."""
+    from matplotlib.ticker import MaxNLocator
+
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.spines[["top", "right"]].set_visible(False)
+    if x == EVALUATIONS:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=True))

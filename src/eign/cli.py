@@ -240,6 +240,19 @@ def paper(
         raise typer.Exit(1)
 
 
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(help="A results file of eign paper, or the directory of an export.")],
+    out: Annotated[Path, typer.Option(help="Directory for the report.")] = Path("eign-report"),
+    spec: Annotated[Path | None, typer.Option(help="A TOML file with experiments of your own.")] = None,
+) -> None:
+    """Make figures, tables and the verdict on every claim from the results, as a page and as Markdown."""
+    from eign.campaign.report import write_report
+
+    page, text, *figures = write_report(results, out, spec=spec)
+    typer.echo(f"{page}\n{text}\n{len(figures)} figures in {out / 'figures'}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]

@@ -99,7 +99,7 @@ class TestResume:
                     mine.view(np.int64)[~np.isnan(mine)], theirs.view(np.int64)[~np.isnan(mine)]
                 )
                 np.testing.assert_array_equal(np.isnan(mine), np.isnan(theirs))
-            assert opt.maximizes
+            assert opt.maximize
             assert opt.reasons == ["told"] * 4
 
     def test_box_method_options_and_seed_are_kept(self, path):

@@ -72,8 +72,9 @@ def minimize(
             crash. Points that were asked and never told come first, and `budget` counts all evaluations.
 
     Returns:
-        With x, fun, jac, nfev, njev, nit, success, status, message and history (`eign.Observations`). Ctrl-C returns
-        the best so far and ends the workers. `success`: converged, or the budget used as asked.
+        With x, fun, jac, nfev, njev, nit, success, status, message, history (`eign.Observations`) and maximize
+        (whether it did). Ctrl-C returns the best so far and ends the workers. `success`: converged, or the budget used
+        as asked.
     """
     return _run(**locals(), maximizing=False)  # the signature is spelt out twice for editors, and forwarded once
 
@@ -164,7 +165,7 @@ def _resumed(
     checked = strategy(method).start(box.free_dim, options, 0, method=method).options
     study = Optimizer.resume(storage)
     asked_for = {"bounds": box, "method": method, "maximize": maximize, "options": checked, "seed": seed}
-    stored = (study.box, study.method, study.maximizes, study.state.options, study.seed if seed is not None else None)
+    stored = (study.box, study.method, study.maximize, study.state.options, study.seed if seed is not None else None)
     for (name, asked), there in zip(asked_for.items(), stored, strict=True):
         if asked != there:
             study.close()

@@ -25,6 +25,7 @@ from eign.study.events import Ask, Event, Tell, event_from_json
 from eign.study.gradient_check import GradientWarning, check_gradients, is_due
 from eign.study.pending import Pending
 from eign.study.storage import Contents, StorageError, StudyFile, as_path, read_study
+from eign.study.outlook import Outlook
 
 
 @final
@@ -254,9 +255,22 @@ class Optimizer:
         return self._definition.method
 
     @property
-    def maximizes(self) -> bool:
+    def maximize(self) -> bool:
         """Whether larger values are better."""
         return self._definition.maximize
+
+    def outlook(self) -> Outlook:
+        """What the method believes of f and looks for next; changes nothing.
+
+        Raises:
+            ValueError: the method has no surrogate, or no value has been told yet.
+        """
+        with pinned_threads():
+            belief = self._strategy.belief(self._state, self._data, self._pending.units)
+        if belief is None:
+            reason = f"method {self.method!r} has no surrogate" if self._data.has_y.any() else "no value is told yet"
+            raise ValueError(f"there is no outlook: {reason}")
+        return Outlook(belief, self._box, -1.0 + 2.0 * self.maximize)
 
     @property
     def seed(self) -> int:

@@ -5,13 +5,13 @@ import secrets
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 import torch
 
-from eign.arrays import Array
+from eign.arrays import Array, as_floats
 from eign.data import Numbers, Observations, to_unit
 from eign.formulas import stationarity
 from eign.space import Box
@@ -94,6 +94,23 @@ class Optimizer:
         event = Ask(self._box.from_unit(points))
         self._record(event, state)
         return np.array(event.x[0] if n is None else event.x)
+
+    def propose(self, pending: Numbers, *, number: int) -> Array:
+        """The point (d,) that `ask` would give after `number` others, of which just the `pending` ones are not told.
+
+        Nothing is recorded but what was learned from the data: this is for studies whose points are kept elsewhere,
+        as in a database with several processes.
+
+        Args:
+            pending: Points that are being evaluated (m, d), user units; may be empty.
+            number: Points handed out before this one by anyone. Randomness comes from the seed and this number.
+        """
+        points = np.reshape(as_floats(pending, "pending"), (-1, self._box.dim))
+        state = replace(self._state, asked=operator.index(number))
+        with pinned_threads():
+            proposed, state = self._strategy.propose(state, self._data, self._box.to_unit(points), 1)
+        self._state = replace(state, asked=self._state.asked)
+        return np.array(self._box.from_unit(proposed)[0])
 
     def tell(
         self,

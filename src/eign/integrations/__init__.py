@@ -1,0 +1,1 @@
+"""Where people already work: thin files over other packages, each imported only when it is used."""

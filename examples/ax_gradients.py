@@ -26,7 +26,7 @@ def simulate(parameters: dict[str, float]) -> tuple[float, dict[str, float]]:
 
 
 def main() -> None:
-    """Twelve rounds of two trials."""
+    """Nine rounds of two trials."""
     set_ax_logger_levels(logging.WARNING)
     client = Client()
     bounds = zip(NAMES, PROBLEM.bounds.lower.tolist(), PROBLEM.bounds.upper.tolist(), strict=True)
@@ -36,7 +36,7 @@ def main() -> None:
     client.configure_optimization(objective="-loss")
     client.configure_tracking_metrics([gradient_metric(name) for name in NAMES])
     client.set_generation_strategy(GenerationStrategy(name="eign", nodes=[GradientNode(seed=0)]))
-    for _ in range(12):
+    for _ in range(9):
         for index, parameters in client.get_next_trials(max_trials=2).items():
             loss, gradient = simulate(parameters)
             # Without noise: a standard error of zero; (mean, standard error) where there is some.

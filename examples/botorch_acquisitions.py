@@ -69,7 +69,7 @@ def search(kind: type[Model], acquisition: Callable[[Model], AcquisitionFunction
 
 
 def main() -> None:
-    """Four ways, twelve further evaluations each."""
+    """Four ways, eight further evaluations each."""
     print(f"optimum {PROBLEM.optimum:.4f}")
     for kind, acquisition, q in (
         (JointGradientGP, log_ei, 1),
@@ -77,7 +77,7 @@ def main() -> None:
         (IndependentGradientGP, ei_gn, 1),
         (JointGradientGP, ei_g, 1),
     ):
-        best = search(kind, acquisition, q=q, rounds=12 // q)
+        best = search(kind, acquisition, q=q, rounds=8 // q)
         print(f"{kind.__name__:22} {acquisition.__name__:9} q = {q}: {best[0]:.4f} to {best[-1]:.4f}")
 
 

@@ -39,6 +39,7 @@ bench: $(DEV_READY)  ## the benchmarks; hours, for BoTorch takes its time
 	$(BIN)/eign speed
 	$(BIN)/python benchmarks/gradient_check.py
 	$(BIN)/python benchmarks/paper_budgets.py
+	$(BIN)/python benchmarks/optuna_comparison.py
 
 docs: $(DEV_READY)  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

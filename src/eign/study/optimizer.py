@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
@@ -14,7 +14,7 @@ from typing import Any, Self, final
 import numpy as np
 import torch
 
-from eign.arrays import Array
+from eign.arrays import Array, as_floats
 from eign.data import Numbers, Observations, to_unit
 from eign.formulas import stationarity
 from eign.interrupts import uninterrupted
@@ -23,9 +23,9 @@ from eign.strategies import State, strategy
 from eign.study.definition import Definition
 from eign.study.events import Ask, Event, Tell, event_from_json
 from eign.study.gradient_check import GradientWarning, check_gradients, is_due
+from eign.study.outlook import Outlook
 from eign.study.pending import Pending
 from eign.study.storage import Contents, StorageError, StudyFile, as_path, read_study
-from eign.study.outlook import Outlook
 
 
 @final
@@ -169,6 +169,23 @@ class Optimizer:
                 self._record(Ask(fresh, tuple(state.reasons)), state)
             points = np.concatenate([self._pending.claim(again), fresh])
         return np.array(points[0] if n is None else points)
+
+    def propose(self, pending: Numbers, *, number: int) -> Array:
+        """The point (d,) that `ask` would give after `number` others, of which just the `pending` ones are not told.
+
+        Nothing is recorded but what was learned from the data: this is for studies whose points are kept elsewhere,
+        as in a database with several processes.
+
+        Args:
+            pending: Points that are being evaluated (m, d), user units; may be empty.
+            number: Points handed out before this one by anyone. Randomness comes from the seed and this number.
+        """
+        points = np.reshape(as_floats(pending, "pending"), (-1, self._box.dim))
+        state = replace(self._state, asked=operator.index(number))
+        with pinned_threads():
+            proposed, state = self._strategy.propose(state, self._data, self._box.to_unit(points), 1)
+        self._state = replace(state, asked=self._state.asked)
+        return np.array(self._box.from_unit(proposed)[0])
 
     def tell(
         self,

@@ -29,8 +29,8 @@ _LOCAL_SHARE: Final = 8
 # Progress is measured from this quantile of the candidates' values up to the best of them, then to the best so far. Of
 # LogEI the lower ones are hundreds below, and say nothing about the height of a peak.
 _LEVEL: Final = 0.9
-_ROUGH: Final = lbfgs.Stopping(decrease=3e-2, gradient=1e-6, iterations=8, evaluations=16)
-_FINE: Final = lbfgs.Stopping(decrease=1e-6, gradient=1e-8, iterations=40, evaluations=60)
+_ROUGH: Final = lbfgs.Stopping(decrease=3e-2, gradient=1e-6, evaluations=10)
+_FINE: Final = lbfgs.Stopping(decrease=1e-6, gradient=1e-8, evaluations=45)
 _LEADERS: Final = 3
 _MEMORY: Final = 5
 _LONGEST_STEP: Final = 0.1

@@ -26,6 +26,8 @@ Index = NDArray[np.intp]
 
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-10
+# Where the function does not curve upwards along a step the model stays as it is, and the next step is so much longer.
+_EXPANSION = 4.0
 # Below this cosine of s and y the pair says nothing about the curvature.
 _SMALLEST_COSINE = 1e-10
 
@@ -119,10 +121,11 @@ class _Running:
     def move(self, rows: Index | slice, x: Array, new: Evaluation) -> None:
         """Take the problems `rows` to x, remembering the secant pair if the function curves upwards along it."""
         newest = np.stack([x - self.x[rows], new.gradient - self.gradient[rows]], axis=1)
-        self.x[rows], self.value[rows], self.gradient[rows], self.step[rows] = x, new.value, new.gradient, 1.0
+        self.x[rows], self.value[rows], self.gradient[rows] = x, new.value, new.gradient
         if self.curvature is not None and new.curvature is not None:
             self.curvature[rows] = new.curvature
         factor = _factors(newest)
+        self.step[rows] = np.where(factor > 0, 1.0, _EXPANSION * self.step[rows])
         if np.count_nonzero(factor) < len(factor):
             curved = factor > 0
             rows, newest, factor = np.arange(len(self.x))[rows][curved], newest[curved], factor[curved]
@@ -222,8 +225,8 @@ def _ascent(run: _Running) -> tuple[Array, Array, Array]:
 
 def _descend(objective: Objective, run: _Running, ascent: Array, longest_step: float) -> None:
     """One evaluation along the clipped paths; problems whose step is refused, and cannot be shorter, get no more."""
-    length = run.step * np.minimum(1.0, longest_step / np.abs(ascent).max(axis=-1))
-    trial = run.x - length[:, None] * ascent
+    run.step = np.minimum(run.step, longest_step / np.abs(ascent).max(axis=-1))
+    trial = run.x - run.step[:, None] * ascent
     np.maximum(trial, run.low, out=trial)
     np.minimum(trial, run.high, out=trial)
     new = objective(trial, run.index)
@@ -237,13 +240,13 @@ def _descend(objective: Objective, run: _Running, ascent: Array, longest_step: f
         run.move(slice(None), trial, new)
         return
     # A problem that backtracks does not keep the others waiting: they are evaluated together with it.
-    curvature = None if new.curvature is None else new.curvature[good]
-    run.move(np.flatnonzero(good), trial[good], Evaluation(new.value[good], new.gradient[good], curvature))
     with np.errstate(all="ignore"):
         shrink = -0.5 * promised / (excess - promised)
     shrink = np.clip(np.where(np.isfinite(shrink), shrink, 0.1), 0.1, 0.5)
-    run.step = np.where(good, 1.0, run.step * shrink)
+    run.step = np.where(good, run.step, run.step * shrink)
     run.limit[run.step <= _SMALLEST_STEP] = 0
+    curvature = None if new.curvature is None else new.curvature[good]
+    run.move(np.flatnonzero(good), trial[good], Evaluation(new.value[good], new.gradient[good], curvature))
 
 
 def _factors(pairs: Array) -> Array:

@@ -95,8 +95,9 @@ def _row(problem: str, count: int, method: str, one: np.ndarray, four: np.ndarra
     equal = np.abs(one - four) <= 1e-3 * max(np.median(one), np.median(four), 1e-9)
     better = f"{(~equal & (one < four)).sum()} / {equal.sum()} / {(~equal & (four < one)).sum()}"
     p = wilcoxon(one, four).pvalue if np.any(one != four) else 1.0
+    chance = "< 0.01" if p < 0.01 else f"{p:.2f}"
     medians = f"{np.median(one):.2g} | {np.median(four):.2g}"
-    return f"| {problem} | {count} | `{method}` | {medians} | {better} | {p:.2f} | {len(one)} |"
+    return f"| {problem} | {count} | `{method}` | {medians} | {better} | {chance} | {len(one)} |"
 
 
 def _stored() -> list[dict[str, Any]]:

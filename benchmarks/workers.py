@@ -2,9 +2,9 @@
 
     python benchmarks/workers.py [--method auto] [--seconds 2] [--budget 96]
 
-Evaluations take between `seconds` and ten times as long, log-uniformly. Idle time has two reasons: a worker waits for its
-next point to be computed, and at the end there are no more points to hand out. Both shares are printed, and what the
-same durations would give in batches of eight, where everybody waits for the slowest.
+Evaluations take between `seconds` and ten times as long, log-uniformly. Idle time has two reasons: a worker waits for
+its next point to be computed, and at the end there are no more points to hand out. Both shares are printed, and what
+the same durations would give in batches of eight, where everybody waits for the slowest.
 """
 
 import argparse
@@ -30,6 +30,7 @@ class Sleeper:
         self._problem, self._lock, self._next = problem, Lock(), iter(self.durations)
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient, later."""
         begin = time.perf_counter()
         with self._lock:
             duration = next(self._next)
@@ -62,14 +63,13 @@ def main() -> None:
     spans = np.array(sleeper.spans)
     batches = sleeper.durations.reshape(-1, WORKERS)
     low, high = sleeper.durations.min(), sleeper.durations.max()
+    in_batches = batches.sum() / (WORKERS * batches.max(axis=1).sum())
     print(
-        f"{problem.name}, {arguments.method}: {result.nfev} evaluations of {low:.1f} to {high:.1f} s on {WORKERS} workers"
+        f"{problem.name}, {arguments.method}: {result.nfev} evaluations of {low:.1f} to {high:.1f} s, {WORKERS} workers"
     )
     print(f"busy while there are points to hand out: {100 * busy_share(spans, spans[:, 0].max()):.1f} per cent")
     print(f"busy to the end of the last evaluation:  {100 * busy_share(spans, spans[:, 1].max()):.1f} per cent")
-    print(
-        f"in batches of {WORKERS} it would be at most:     {100 * (batches.mean(1) / batches.max(1)).mean():.1f} per cent"
-    )
+    print(f"in batches of {WORKERS} it would be at most:     {100 * in_batches:.1f} per cent")
 
 
 if __name__ == "__main__":

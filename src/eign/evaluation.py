@@ -72,6 +72,7 @@ class Task:
         if not (jac is None or isinstance(jac, bool) or callable(jac)):
             raise TypeError(f"jac={jac!r}, expected True, None, or a function that returns the gradient")
         self.fun, self.jac, self.args = fun, jac, args
+        self.__name__ = getattr(fun, "__name__", type(fun).__name__)  # what Dask's dashboard shows
         self._parcel: Parcel | None = None
 
     def __call__(self, point: Any) -> Evaluation | Raised:

@@ -1,7 +1,10 @@
 """Programs as objectives: the two ways in and out, time-outs, retries, directories, and errors that help."""
 
 import json
+import os
+import signal
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -133,6 +136,21 @@ def test_a_time_out_kills_what_the_program_has_started_too(program, tmp_path):
     while _is_running(child):
         assert time.monotonic() - begin < 20
         time.sleep(0.01)
+
+
+def test_an_interrupt_ends_the_program(program, tmp_path):
+    """As from the keyboard, while the program runs in this process's care."""
+    path = program(f"echo $$ > {tmp_path}/child", "sleep 600")
+
+    def interrupt():
+        while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    result = eign.minimize(Command([path]), [(0, 1)], method="sobol", budget=2)
+    assert result.message.startswith("interrupted")
+    assert not _is_running(int((tmp_path / "child").read_text()))
 
 
 def test_retries(program, tmp_path):

@@ -238,9 +238,9 @@ def test_progress_shows_best_value_gradient_and_count():
     with Progress(8, maximize=False, console=console) as bar:
         bar.update(opt)
         opt.tell([0.0, 0.0], 1.25, [3.0, 4.0])
-        bar.update(opt)
+        bar.update(opt, running=3)
     shown = console.file.getvalue()
-    for part in ("minimizing", "1/8", "best 1.25", "|gradient| 5"):
+    for part in ("minimizing", "1/8", "3 running", "best 1.25", "|gradient| 5"):
         assert part in shown
 
 

@@ -18,8 +18,8 @@ import pytest
 
 from eign import Box, Optimizer
 from eign.data import Observations
+from eign.interrupts import uninterrupted
 from eign.study.file_format import FORMAT, dumps, loads
-from eign.study.interrupts import uninterrupted
 from eign.study.lock import Holder, Lock
 from eign.study.storage import StorageError, read_study
 

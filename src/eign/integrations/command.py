@@ -26,6 +26,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 
 from eign.evaluation import AnswerError, Evaluation
+from eign.interrupts import uninterrupted
 
 Point = list[float] | dict[str, float]
 
@@ -139,20 +140,21 @@ class Command:
             (directory / _STDOUT).open("w") as stdout,
             (directory / _STDERR).open("w") as stderr,
         ):
+            process: subprocess.Popen[bytes] | None = None
             try:
-                process = subprocess.Popen(
-                    argv,
-                    stdin=stdin,
-                    stdout=stdout,
-                    stderr=stderr,
-                    cwd=directory,
-                    env={**os.environ, **self._env},
-                    start_new_session=True,
-                )
+                with uninterrupted():  # else the program might have started, and nobody know it
+                    process = subprocess.Popen(
+                        argv,
+                        stdin=stdin,
+                        stdout=stdout,
+                        stderr=stderr,
+                        cwd=directory,
+                        env={**os.environ, **self._env},
+                        start_new_session=True,
+                    )
+                code = process.wait(self._timeout)
             except OSError as error:
                 raise CommandError(f"cannot be started: {error}") from error
-            try:
-                code = process.wait(self._timeout)
             except subprocess.TimeoutExpired:
                 _kill(process)
                 raise CommandError(f"was killed after {self._timeout:g} s (timeout)") from None
@@ -254,8 +256,10 @@ def _numbered(parent: Path) -> Path:
         return parent / f"{number:06d}"
 
 
-def _kill(process: "subprocess.Popen[Any]") -> None:
+def _kill(process: "subprocess.Popen[bytes] | None") -> None:
     """End the program and all that it has started."""
+    if process is None:
+        return
     if hasattr(os, "killpg"):
         os.killpg(process.pid, signal.SIGKILL)
     else:

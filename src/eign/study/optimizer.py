@@ -17,12 +17,12 @@ import torch
 from eign.arrays import Array
 from eign.data import Numbers, Observations, to_unit
 from eign.formulas import stationarity
+from eign.interrupts import uninterrupted
 from eign.space import Box
 from eign.strategies import State, strategy
 from eign.study.definition import Definition
 from eign.study.events import Ask, Event, Tell, event_from_json
 from eign.study.gradient_check import GradientWarning, check_gradients, is_due
-from eign.study.interrupts import uninterrupted
 from eign.study.pending import Pending
 from eign.study.storage import Contents, StorageError, StudyFile, as_path, read_study
 

@@ -14,7 +14,7 @@ from scipy.optimize import OptimizeResult
 
 from eign.arrays import Array
 from eign.evaluation import Evaluation, Raised, Task
-from eign.study.interrupts import uninterrupted
+from eign.interrupts import uninterrupted
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress
 from eign.study.workers import LostWorkerError, Outcome, Workers

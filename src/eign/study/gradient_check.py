@@ -15,7 +15,10 @@ from eign.study.neighbours import judge
 from eign.study.passive_check import likely_fault
 from eign.study.probe import is_probed, propose_probe
 
-__all__ = ["GradientCheck", "GradientWarning", "checked_mode", "message", "new_faults", "probe_point"]
+__all__ = ["PROBE", "GradientCheck", "GradientWarning", "checked_mode", "message", "new_faults", "probe_point"]
+
+PROBE = "gradient check"
+"""The reason for a point that is asked for to check the gradient."""
 
 GradientCheck = Literal["probe", "passive", False]
 """How gradients are checked.

@@ -68,7 +68,7 @@ def test_state_survives_json_at_every_moment(method):
         stored = json.dumps(opt.state.to_json(), allow_nan=False)
         state = State.from_json(json.loads(stored))
         assert state == opt.state
-        again, _ = method_strategy.propose(state, opt._data, opt._pending_units(), 1)
+        again, _ = method_strategy.propose(state, opt._data, opt._pending.units, 1)
         x = opt.ask()
         np.testing.assert_array_equal(opt.box.from_unit(again)[0], x)
         opt.tell(x, *hill(x))

@@ -22,9 +22,9 @@ from eign.arrays import Array
 from eign.data import Observations
 from eign.models import IndependentGradientGP
 from eign.search import maximize
-from eign.strategies.design import N_INIT, design_point, is_initial
+from eign.strategies.design import N_INIT, initial_proposal, is_initial
 from eign.strategies.options import Option, at_least, fixed_hyperparameters, flag, noise_level, one_of, whole
-from eign.strategies.strategy import State, Strategy
+from eign.strategies.strategy import State, Strategy, contains
 from eign.strategies.surrogate import Kind, Surrogate, fitted_surrogate, is_noisy, with_stand_ins
 from eign.strategies.thompson import sampled_maximizer
 
@@ -204,7 +204,7 @@ class Bayesian(Strategy):
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
         """A point of the design, or what the rule picks."""
         if is_initial(state, data, pending) or not data.has_y.any():
-            return design_point(state.seed, state.dim, state.asked), state
+            return initial_proposal(state)
         kind = self._kind(data)
         model, state = fitted_surrogate(kind, state, data)
         model = with_stand_ins(kind, model, data, pending)
@@ -213,7 +213,8 @@ class Bayesian(Strategy):
         blind = self._recipe.gradient and not data.has_grad.any()
         point = (_by(_ei) if blind else self._recipe.pick)(choice)
         gain = float(_ei(choice)(torch.from_numpy(point)[None, None]).detach())
-        return point, replace(state, expected_improvement=gain)
+        reason = "repeat" if contains(data.x, point) else "model"
+        return point, replace(state, expected_improvement=gain, reason=reason)
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter and a surrogate exists; otherwise the values."""

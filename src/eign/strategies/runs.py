@@ -13,7 +13,7 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
-from eign.strategies.design import design_point, generator, is_initial
+from eign.strategies.design import generator, initial_proposal, is_initial
 from eign.strategies.strategy import State, contains
 
 
@@ -39,20 +39,20 @@ def next_point(
     Memory: `starts`, the starting points of the runs so far.
     """
     if is_initial(state, data, pending):
-        return design_point(state.seed, state.dim, state.asked), state
+        return initial_proposal(state)
     used: set[int] = set()
     for start in state.memory.get("starts", ()):
         needed, rows = replay(np.array(start))
         used |= rows
         if needed is not None and not contains(pending, needed):
-            return needed, state
+            return needed, replace(state, reason="local")
     while True:
         start = _next_start(state, data, pending, used)
         state = replace(state, memory={**state.memory, "starts": [*state.memory.get("starts", ()), start.tolist()]})
         needed, rows = replay(start)
         used |= rows
         if needed is not None and not contains(pending, needed):
-            return needed, state
+            return needed, replace(state, reason="local" if rows else "restart")
 
 
 def _next_start(state: State, data: Observations, pending: Array, used: set[int]) -> Array:

@@ -106,30 +106,6 @@ def speed(
 
 
 @app.command()
-def paper(
-    experiments: Annotated[
-        list[str] | None, typer.Argument(help="Ids of experiments, or all; none is those of the paper.")
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each experiment: 20, with --quick 2.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes of this machine, one thread each.")] = 2,
-    results: Annotated[
-        Path | None, typer.Option(help="Where results are kept, and where to go on: eign-paper.sqlite.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Try everything with hardly any work.")] = False,
-    scheduler: Annotated[str | None, typer.Option(help="Send the work to this Dask cluster: tcp://...")] = None,
-    export: Annotated[Path | None, typer.Option(help="Write Parquet and CSV into this directory at the end.")] = None,
-    spec: Annotated[Path | None, typer.Option(help="A TOML file with experiments of your own.")] = None,
-    task_seconds: Annotated[float, typer.Option(min=0.0, max=120.0, help="Work between two savings of a run.")] = 30.0,
-) -> None:
-    """Run the experiments of the paper; the same command again goes on where it was stopped."""
-    from eign.campaign.paper import PaperCommand, run_paper
-
-    ids = tuple(experiments or ())
-    if not run_paper(PaperCommand(ids, seeds, workers, results, quick, scheduler, export, spec, task_seconds)):
-        raise typer.Exit(1)
-
-
-@app.command()
 def optimize(
     spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to optimize, and how.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the study in `storage`, if it exists.")] = False,
@@ -238,6 +214,43 @@ def export(
     view = Optimizer.view(study)
     write_columns(to, study_columns(view.history, view.box.names, view.reasons))
     typer.echo(f"{len(view.history)} evaluations to {to}")
+
+
+@app.command()
+def paper(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Ids of experiments, or all; none is those of the paper.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each experiment: 20, with --quick 2.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes of this machine, one thread each.")] = 2,
+    results: Annotated[
+        Path | None, typer.Option(help="Where results are kept, and where to go on: eign-paper.sqlite.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Try everything with hardly any work.")] = False,
+    scheduler: Annotated[str | None, typer.Option(help="Send the work to this Dask cluster: tcp://...")] = None,
+    export: Annotated[Path | None, typer.Option(help="Write Parquet and CSV into this directory at the end.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="A TOML file with experiments of your own.")] = None,
+    task_seconds: Annotated[float, typer.Option(min=0.0, max=120.0, help="Work between two savings of a run.")] = 30.0,
+) -> None:
+    """Run the experiments of the paper; the same command again goes on where it was stopped."""
+    from eign.campaign.paper import PaperCommand, run_paper
+
+    ids = tuple(experiments or ())
+    if not run_paper(PaperCommand(ids, seeds, workers, results, quick, scheduler, export, spec, task_seconds)):
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(help="A results file of eign paper, or the directory of an export.")],
+    out: Annotated[Path, typer.Option(help="Directory for the report.")] = Path("eign-report"),
+    spec: Annotated[Path | None, typer.Option(help="A TOML file with experiments of your own.")] = None,
+) -> None:
+    """Make figures, tables and the verdict on every claim from the results, as a page and as Markdown."""
+    from eign.campaign.report import write_report
+
+    page, text, *figures = write_report(results, out, spec=spec)
+    typer.echo(f"{page}\n{text}\n{len(figures)} figures in {out / 'figures'}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

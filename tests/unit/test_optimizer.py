@@ -184,7 +184,7 @@ def test_events_survive_json():
 
 def test_a_study_follows_from_its_log():
     """Folding the events again gives the same data, pending points and state: what a file will rely on."""
-    opt = Optimizer(SQUARE, method="l-bfgs", seed=2)
+    opt = Optimizer(SQUARE, method="l-bfgs", seed=2, check_gradients=False)
     for _ in range(9):
         x = opt.ask(2)
         opt.tell(x[1], float(x[1] @ x[1]), 2 * x[1])
@@ -221,3 +221,21 @@ def test_stationarity_is_relative_to_the_values_and_projected():
     opt.tell([0.5], 0.0, [1.0])
     spread = np.std([1.0, 3.0, 5.0, 0.0], ddof=1)
     assert opt.stationarity == pytest.approx(2.0 / spread)
+
+
+@pytest.mark.parametrize("method", ["sobol", "d-log-ei"])
+def test_propose_is_ask_for_who_keeps_the_points_elsewhere(method):
+    def fresh():
+        optimizer = Optimizer([(-1.0, 2.0), (1e-3, 1.0)], method=method, seed=4, options=options)
+        optimizer.tell([[0.5, 0.5], [1.5, 0.1], [-0.5, 0.9]], [1.0, 2.0, 3.0], np.ones((3, 2)))
+        return optimizer
+
+    options = {} if method == "sobol" else {"n_init": 2, "restarts": 2, "raw_samples": 32}
+    asking, proposing = fresh(), fresh()
+    pending: list[list[float]] = []
+    for number in range(4):
+        x = proposing.propose(pending, number=number)
+        assert np.array_equal(x, asking.ask())
+        pending.append(x.tolist())
+    assert len(proposing.pending) == 0
+    assert proposing.state.asked == 0

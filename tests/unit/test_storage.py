@@ -19,7 +19,7 @@ import pytest
 from eign import Box, Optimizer
 from eign.data import Observations
 from eign.interrupts import uninterrupted
-from eign.study.file_format import FORMAT, dumps, loads
+from eign.study.file_format import FORMAT, dumps, journal_of, loads
 from eign.study.lock import Holder, Lock
 from eign.study.storage import StorageError, read_study
 
@@ -99,7 +99,7 @@ class TestResume:
                     mine.view(np.int64)[~np.isnan(mine)], theirs.view(np.int64)[~np.isnan(mine)]
                 )
                 np.testing.assert_array_equal(np.isnan(mine), np.isnan(theirs))
-            assert opt.maximizes
+            assert opt.maximize
             assert opt.reasons == ["told"] * 4
 
     def test_box_method_options_and_seed_are_kept(self, path):
@@ -477,6 +477,24 @@ class TestTrouble:
         assert count == "2"
         assert path.read_bytes() == before
         assert files_beside(path) == ["study.db"]
+
+    def test_two_writers_cannot_overwrite_each_other(self, path):
+        """The lock file was removed by hand, say: the second to write event 1 is told."""
+        opt = Optimizer(SQUARE, method="sobol", seed=0, storage=path)
+        with contextlib.closing(sqlite3.connect(path)) as other:
+            other.execute("INSERT INTO events VALUES (1, 'now', '{}', '')")
+            other.commit()
+        with pytest.raises(StorageError, match="somebody else has written to it"):
+            opt.tell([0.0, 1.0], 1.0)
+        with contextlib.closing(sqlite3.connect(path)) as other:
+            assert other.execute("SELECT number, event FROM events").fetchall() == [(1, "{}")]
+
+    def test_a_journal_that_a_deleted_study_left(self, path):
+        journal_of(path).write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(600))
+        with Optimizer(SQUARE, method="sobol", seed=0, storage=path) as opt:
+            step(opt)
+        assert files_beside(path) == ["study.db"]
+        assert len(Optimizer.view(path).history) == 1
 
     def test_the_file_was_taken_away(self, path):
         opt = Optimizer(SQUARE, method="sobol", seed=0, storage=path)

@@ -34,11 +34,14 @@ def run_spec(spec: Spec, *, resume: bool, progress: bool) -> OptimizeResult:
 
     Raises:
         SpecError: the spec has no objective, or one that is not there.
+        FileExistsError: there is a study of this name, and it is not to be resumed.
     """
     if spec.objective is None:
         raise SpecError(f"{spec.path}: objective is missing: expected a table [objective] with python or program")
     if resume and spec.storage is None:
         raise SpecError(f"{spec.path}: storage is missing: there is no file to resume from")
+    if not resume and spec.storage is not None and spec.storage.exists():
+        raise FileExistsError(f"{spec.storage} exists; to continue that study give --resume, for a new one a new name")
     search = maximize if spec.maximize else minimize
     return search(
         load_objective(spec, spec.objective),

@@ -14,7 +14,10 @@ import numpy as np
 from eign.arrays import Array
 from eign.data import Observations
 from eign.strategies.design import generator, initial_proposal, is_initial
-from eign.strategies.strategy import State, contains
+from eign.strategies.strategy import State, contains, nearest
+
+# A run from a point so close to another run's would repeat that run: such points were told to check the gradient.
+_SAME_RUN = 1e-3
 
 
 class Replay(NamedTuple):
@@ -56,8 +59,9 @@ def next_point(
 
 
 def _next_start(state: State, data: Observations, pending: Array, used: set[int]) -> Array:
-    """The best point told that no run has been through, or a new random one."""
-    unused = [row for row in np.flatnonzero(data.has_y).tolist() if row not in used]
+    """The best point told that no run has been through or close to, or a new random one."""
+    seen = data.x[sorted(used)]
+    unused = [row for row in np.flatnonzero(data.has_y).tolist() if nearest(seen, data.x[row])[1] > _SAME_RUN]
     if unused:
         return np.array(data.x[max(unused, key=lambda row: float(data.y[row]))])
     starts = len(state.memory.get("starts", ()))

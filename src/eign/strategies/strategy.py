@@ -6,13 +6,16 @@ Everything here is in the unit cube and maximises.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
 
 import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
 from eign.strategies.options import Option, resolve
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SAME_POINT = 1e-9
 """Points nearer than this in every coordinate are one point: mapping to user units and back moves a point by less."""
@@ -57,6 +60,36 @@ class State:
         return cls(**stored)
 
 
+class Surrogate(Protocol):
+    """A model that says what f is at `n x d` points: mean and variance first, `n` each."""
+
+    def moments(self, X: "Tensor", /) -> "tuple[Tensor, ...]":
+        """In the units of y."""
+
+
+class Acquisition(Protocol):
+    """What a method maximises to find its next point."""
+
+    def evaluate(self, X: Array, /) -> Array:
+        """Values, `n x d -> n`."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What a method with a surrogate knows and looks for, before its next proposal.
+
+    Attributes:
+        model: The surrogate of what was told.
+        acquisition: What the next point is to maximise; None where a method looks for something else.
+        x: The point that the method finds, `d`.
+    """
+
+    model: Surrogate
+    acquisition: Acquisition | None
+    x: Array
+
+
 class Strategy(ABC):
     """One method. Objects carry no data: all that changes is in the `State`.
 
@@ -84,6 +117,10 @@ class Strategy(ABC):
 
     def contradiction(self, dim: int, options: Mapping[str, Any]) -> str | None:  # noqa: ARG002
         """In what way options, each possible by itself, do not fit each other or the dimension; None if they do."""
+        return None
+
+    def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:  # noqa: ARG002
+        """What the next proposal is made from; None if the method has no model, or knows no value yet."""
         return None
 
     @final

@@ -9,6 +9,7 @@ from typing import Any, final
 
 from eign._version import __version__
 from eign.space import Box
+from eign.study.gradient_check import GradientCheck
 
 
 @cache
@@ -32,6 +33,7 @@ class Definition:
         method: One of `eign.methods()`.
         seed: All randomness comes from it.
         maximize: Whether larger values are better.
+        check_gradients: Whether to warn if gradients contradict the values, and to ask for points to find out.
         versions: Of the packages that began the study, for information: the same bits come from the same versions.
     """
 
@@ -39,6 +41,7 @@ class Definition:
     method: str
     seed: int
     maximize: bool
+    check_gradients: GradientCheck
     versions: Mapping[str, str] = field(default_factory=_versions)
 
     def to_json(self) -> dict[str, Any]:
@@ -48,6 +51,7 @@ class Definition:
             "method": self.method,
             "seed": self.seed,
             "maximize": self.maximize,
+            "check_gradients": self.check_gradients,
             "versions": dict(self.versions),
         }
 

@@ -109,7 +109,9 @@ def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
 def write_new(path: Path, definition: Mapping[str, Any], state: Mapping[str, Any]) -> None:
     """A new file with no events. It appears under its name at once and whole: a crash leaves it whole or not there."""
     unfinished = path.with_name(f".{path.name}.new")
-    unfinished.unlink(missing_ok=True)
+    # A journal without its database is left of one that was deleted; SQLite would take it for a journal of the new one.
+    for stale in (unfinished, journal_of(unfinished), journal_of(path)):
+        stale.unlink(missing_ok=True)
     try:
         connection = connect(unfinished, create=True)
         try:
@@ -126,6 +128,11 @@ def write_new(path: Path, definition: Mapping[str, Any], state: Mapping[str, Any
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def journal_of(path: Path) -> Path:
+    """Where SQLite keeps what undoes an unfinished transaction."""
+    return path.with_name(path.name + "-journal")
 
 
 def append_event(connection: sqlite3.Connection, number: int, event: Mapping[str, Any], before: str) -> str:

@@ -12,6 +12,7 @@ from eign.arrays import Array
 from eign.evaluation import Jacobian, Task
 from eign.space import Box
 from eign.strategies import strategy
+from eign.study.gradient_check import GradientCheck
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress
 from eign.study.run import Run
@@ -37,6 +38,7 @@ def minimize(
     progress: bool = False,
     options: Mapping[str, Any] | None = None,
     resume: bool = False,
+    check_gradients: GradientCheck = "probe",
 ) -> OptimizeResult:
     """The global minimum of an expensive function in a box.
 
@@ -70,10 +72,13 @@ def minimize(
         options: Settings of the method.
         resume: Go on with the study in `storage`, if the file is there, else start it: the same call again after any
             crash. Points that were asked and never told come first, and `budget` counts all evaluations.
+        check_gradients: "probe", "passive" or False: whether to warn if gradients contradict the values, and whether
+            one evaluation or two may be spent on it; see `Optimizer`.
 
     Returns:
-        With x, fun, jac, nfev, njev, nit, success, status, message and history (`eign.Observations`). Ctrl-C returns
-        the best so far and ends the workers. `success`: converged, or the budget used as asked.
+        With x, fun, jac, nfev, njev, nit, success, status, message, history (`eign.Observations`) and maximize
+        (whether it did). Ctrl-C returns the best so far and ends the workers. `success`: converged, or the budget used
+        as asked.
     """
     return _run(**locals(), maximizing=False)  # the signature is spelt out twice for editors, and forwarded once
 
@@ -96,6 +101,7 @@ def maximize(
     progress: bool = False,
     options: Mapping[str, Any] | None = None,
     resume: bool = False,
+    check_gradients: GradientCheck = "probe",
 ) -> OptimizeResult:
     """The global maximum of an expensive function in a box; all else is as for `minimize`."""
     return _run(**locals(), maximizing=True)
@@ -119,6 +125,7 @@ def _run(
     progress: bool,
     options: Mapping[str, Any] | None,
     resume: bool,
+    check_gradients: GradientCheck,
     maximizing: bool,
 ) -> OptimizeResult:
     """Check everything, then evaluate until there is a reason to stop."""
@@ -134,7 +141,15 @@ def _run(
     study = Optimizer if not (resume and as_path(storage).exists()) else _resumed
     with (
         hire(workers, task) as hired,
-        study(box, method=method, seed=seed, maximize=maximizing, storage=storage, options=options) as optimizer,
+        study(
+            box,
+            method=method,
+            seed=seed,
+            maximize=maximizing,
+            storage=storage,
+            options=options,
+            check_gradients=check_gradients,
+        ) as optimizer,
         Progress(evaluations, maximize=maximizing) if progress else nullcontext() as bar,
     ):
         told = {tuple(x) for x in optimizer.history.x}
@@ -154,7 +169,14 @@ def _run(
 
 
 def _resumed(
-    box: Box, *, method: str, seed: int | None, maximize: bool, storage: Any, options: Mapping[str, Any] | None
+    box: Box,
+    *,
+    method: str,
+    seed: int | None,
+    maximize: bool,
+    storage: Any,
+    options: Mapping[str, Any] | None,
+    check_gradients: GradientCheck,  # noqa: ARG001  # what the study began with holds
 ) -> Optimizer:
     """The study in the file, if it is the one that is asked for.
 
@@ -164,7 +186,7 @@ def _resumed(
     checked = strategy(method).start(box.free_dim, options, 0, method=method).options
     study = Optimizer.resume(storage)
     asked_for = {"bounds": box, "method": method, "maximize": maximize, "options": checked, "seed": seed}
-    stored = (study.box, study.method, study.maximizes, study.state.options, study.seed if seed is not None else None)
+    stored = (study.box, study.method, study.maximize, study.state.options, study.seed if seed is not None else None)
     for (name, asked), there in zip(asked_for.items(), stored, strict=True):
         if asked != there:
             study.close()

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
@@ -14,7 +14,7 @@ from typing import Any, Self, final
 import numpy as np
 import torch
 
-from eign.arrays import Array
+from eign.arrays import Array, as_floats
 from eign.data import Numbers, Observations, to_unit
 from eign.formulas import stationarity
 from eign.interrupts import uninterrupted
@@ -22,7 +22,16 @@ from eign.space import Box
 from eign.strategies import State, strategy
 from eign.study.definition import Definition
 from eign.study.events import Ask, Event, Tell, event_from_json
-from eign.study.gradient_check import GradientWarning, check_gradients, is_due
+from eign.study.gradient_check import (
+    PROBE,
+    GradientCheck,
+    GradientWarning,
+    checked_mode,
+    message,
+    new_faults,
+    probe_point,
+)
+from eign.study.outlook import Outlook
 from eign.study.pending import Pending
 from eign.study.storage import Contents, StorageError, StudyFile, as_path, read_study
 
@@ -66,6 +75,7 @@ class Optimizer:
         maximize: bool = False,
         storage: Any = None,
         options: Mapping[str, Any] | None = None,
+        check_gradients: GradientCheck = "probe",
     ) -> None:
         """Start a study.
 
@@ -77,12 +87,15 @@ class Optimizer:
             storage: A file to keep the study in, made here: each ask and tell is on the disk before it returns, and
                 `Optimizer.resume` continues after any crash. None keeps it in memory.
             options: Settings of the method.
+            check_gradients: Whether to warn, once, if gradients contradict the values. "probe" asks for a point or two
+                next to one that was told, after three evaluations for each coordinate: cheap beside a search that a
+                wrong gradient ruins. "passive" looks at the method's own points alone and misses more. False: no check.
 
         Raises:
             FileExistsError: there is such a file already; see `resume`.
         """
         box = bounds if isinstance(bounds, Box) else Box(bounds)
-        definition = Definition(box, method, _checked_seed(seed), bool(maximize))
+        definition = Definition(box, method, _checked_seed(seed), bool(maximize), checked_mode(check_gradients))
         state = strategy(method).start(box.free_dim, options, definition.seed, method=method)
         self._begin(definition, state)
         if storage is not None:
@@ -160,14 +173,26 @@ class Optimizer:
             again = self._pending.unclaimed(count)
             fresh = np.empty((0, self._box.dim))
             if len(again) < count:
-                with pinned_threads():
-                    units, state = self._strategy.propose(
-                        self._state, self._data, self._pending.units, count - len(again)
-                    )
-                fresh = self._box.from_unit(units)
-                self._record(Ask(fresh, tuple(state.reasons)), state)
+                fresh = self._ask_fresh(count - len(again))
             points = np.concatenate([self._pending.claim(again), fresh])
         return np.array(points[0] if n is None else points)
+
+    def propose(self, pending: Numbers, *, number: int) -> Array:
+        """The point (d,) that `ask` would give after `number` others, of which just the `pending` ones are not told.
+
+        Nothing is recorded but what was learned from the data: this is for studies whose points are kept elsewhere,
+        as in a database with several processes.
+
+        Args:
+            pending: Points that are being evaluated (m, d), user units; may be empty.
+            number: Points handed out before this one by anyone. Randomness comes from the seed and this number.
+        """
+        points = np.reshape(as_floats(pending, "pending"), (-1, self._box.dim))
+        state = replace(self._state, asked=operator.index(number))
+        with pinned_threads():
+            proposed, state = self._strategy.propose(state, self._data, self._box.to_unit(points), 1)
+        self._state = replace(state, asked=self._state.asked)
+        return np.array(self._box.from_unit(proposed)[0])
 
     def tell(
         self,
@@ -201,8 +226,7 @@ class Optimizer:
             self._check_not_a_view()
             before = len(self._data)
             self._record(Tell(told), self._strategy.update(self._state, self._inside(told)))
-            if not self._warned and any(is_due(n, self._box.free_dim) for n in range(before + 1, len(self._data) + 1)):
-                self._check_gradients()
+            self._check_gradients(before)
 
     def close(self) -> None:
         """Let others have the study's file; also the end of a `with` block. Without a file this does nothing.
@@ -254,9 +278,22 @@ class Optimizer:
         return self._definition.method
 
     @property
-    def maximizes(self) -> bool:
+    def maximize(self) -> bool:
         """Whether larger values are better."""
         return self._definition.maximize
+
+    def outlook(self) -> Outlook:
+        """What the method believes of f and looks for next; changes nothing.
+
+        Raises:
+            ValueError: the method has no surrogate, or no value has been told yet.
+        """
+        with pinned_threads():
+            belief = self._strategy.belief(self._state, self._data, self._pending.units)
+        if belief is None:
+            reason = f"method {self.method!r} has no surrogate" if self._data.has_y.any() else "no value is told yet"
+            raise ValueError(f"there is no outlook: {reason}")
+        return Outlook(belief, self._box, -1.0 + 2.0 * self.maximize)
 
     @property
     def seed(self) -> int:
@@ -330,15 +367,37 @@ class Optimizer:
         if self._is_view:
             raise ValueError("this study was opened to look at; continue it with Optimizer.resume")
 
-    def _check_gradients(self) -> None:
-        """Warn, once in a study, if gradients and values contradict each other."""
+    def _ask_fresh(self, count: int) -> Array:
+        """So many points that nobody has been given: one for the gradient check, if that is due, and the method's."""
+        pending = self._pending.units
         with pinned_threads():
-            finding = check_gradients(self._data)
-        if finding is not None:
+            probe = probe_point(self._definition.check_gradients, self._data, self._widths(), pending, self._probes())
+            probes = np.empty((0, self._box.free_dim)) if probe is None else probe[None]
+            taken = np.concatenate([pending, probes])
+            units, state = self._strategy.propose(self._state, self._data, taken, count - len(probes))
+        points = self._box.from_unit(np.concatenate([probes, units]))
+        self._record(Ask(points, (PROBE,) * len(probes) + tuple(state.reasons)), state)
+        return points
+
+    def _probes(self) -> int:
+        """Points asked for that the method did not propose."""
+        return sum(len(event.x) for event in self._log if isinstance(event, Ask)) - self._state.asked
+
+    def _widths(self) -> Array:
+        """What the cube's units are in the user's at each point told, `n x d`."""
+        return self._box.unit_scale(self._history.x)
+
+    def _check_gradients(self, before: int) -> None:
+        """Warn, once in a study, if gradients and values contradict each other since row `before`."""
+        with pinned_threads():
+            found = (
+                () if self._warned else new_faults(self._definition.check_gradients, self._data, self._widths(), before)
+            )
+        if found:
             self._warned = True
             free = np.flatnonzero(self._box.free).tolist()
             labels = [f"coordinate {i}" if self._box.names is None else repr(self._box.names[i]) for i in free]
-            warnings.warn(finding.message(labels), GradientWarning, stacklevel=3)
+            warnings.warn(message(found, labels), GradientWarning, stacklevel=3)
 
     def _best_row(self) -> int:
         candidates = np.flatnonzero(self._data.has_y)

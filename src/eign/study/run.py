@@ -138,6 +138,7 @@ class Run:
             status=int(status),
             message=message,
             history=history,
+            maximize=self.optimizer.maximize,
         )
         return result
 

@@ -35,7 +35,7 @@ def summarize(path: Path) -> dict[str, Any]:
         "study": str(path),
         "method": study.method,
         "seed": study.seed,
-        "maximize": study.maximizes,
+        "maximize": study.maximize,
         "bounds": study.box.to_json(),
         "versions": dict(contents.definition["versions"]),
         "evaluations": len(history),

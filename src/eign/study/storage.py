@@ -33,6 +33,7 @@ _REASONS: Final = {
     sqlite3.SQLITE_READONLY: "it is closed for writing",
     sqlite3.SQLITE_IOERR: "the disk does not take or give the data",
     sqlite3.SQLITE_BUSY: "another program keeps it locked",
+    sqlite3.SQLITE_CONSTRAINT: "somebody else has written to it",
     sqlite3.SQLITE_CORRUPT: "it is damaged",
     sqlite3.SQLITE_NOTADB: "it is damaged",
 }

@@ -22,7 +22,7 @@ def best_return(name: str, step: float, seed: int) -> tuple[float, float]:
     optimizer = Optimizer(problem.bounds, method="reinforce", seed=seed, maximize=True, options={"step": step})
     for _ in range(BUDGET):
         x = optimizer.ask()
-        optimizer.tell(x, *problem(x))
+        optimizer.tell(x, *problem.observe(x))
     values = optimizer.history.y
     return float(values[: 3 * problem.dim].max()), float(values.max())
 

@@ -91,3 +91,12 @@ def test_a_problem_that_cannot_be_built_is_an_error_of_the_run():
         0,
         True,
     )
+
+
+def test_without_stationarity_it_is_bitwise_expected_improvement():
+    """So that the sweep over alpha may share its first run with the comparisons."""
+    plain, without = (
+        continue_run(SMALL.run(PROBLEM, method, 5), None, budget=8, seconds=np.inf)
+        for method in (MethodSpec("EI", "ei"), MethodSpec("EI-GN", "ei-gn", {"alpha": 0.0}))
+    )
+    assert plain.observations == without.observations

@@ -69,7 +69,7 @@ def _advance(progress: Progress, task: TaskID, best: float) -> None:
 
 
 def _run(problem: Problem, method: str, seed: int, report: Callable[[float], object]) -> DemoRun:
-    optimizer = Optimizer(problem.bounds, method=method, seed=seed, maximize=True)
+    optimizer = Optimizer(problem.bounds, method=method, seed=seed, maximize=True, check_gradients=False)
     values, seconds = [], 0.0
     for _ in range(BUDGET):
         start = time.perf_counter()

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from eign.campaign.spec import Experiment, MethodSpec, ProblemSpec
+from eign.problems import gp_samples
 
 _SHEKEL: Final = ProblemSpec("shekel-4", 12, 125, restarts=8, raw_samples=256, checkpoints=(40, 80, 125))
 _HARTMANN: Final = ProblemSpec("hartmann-6", 18, 150, restarts=10, raw_samples=512, checkpoints=(50, 100, 150))
@@ -29,7 +30,14 @@ _OUT: Final = tuple(
     )
     for d, initial, budget, restarts, raw in _SAMPLES
 )
-_WITHIN: Final = _OUT
+# The true hyperparameters, and no fitting.
+_WITHIN: Final = tuple(
+    replace(
+        problem,
+        surrogate={"kernel": "rbf", "hyperparameters": {"lengthscale": gp_samples.lengthscale(d), "outputscale": 1.0}},
+    )
+    for problem, (d, *_) in zip(_OUT, _SAMPLES, strict=True)
+)
 
 _POLICIES: Final = tuple(
     ProblemSpec(name, initial, 100, seeded=True, restarts=32, raw_samples=512, checkpoints=(50, 75, 100))
@@ -51,7 +59,7 @@ _L_BFGS: Final = MethodSpec("L-BFGS-B", "l-bfgs")
 _EI_XI: Final = tuple(MethodSpec(f"EI (xi = {xi:g})", "ei-xi", {"xi": xi}) for xi in (0.01, 0.1, 1.0))
 _D_EI_GN: Final = MethodSpec("dEI-GN", "d-ei-gn", {"alpha": 0.6})
 _D_EI: Final = MethodSpec("dEI", "d-ei")
-_REINFORCE: Final = MethodSpec("REINFORCE", "reinforce")
+_REINFORCE: Final = MethodSpec("REINFORCE", "reinforce", {"step": 0.3})
 _EI_G_BOUND: Final = MethodSpec("EI_g bound", "ei-g-bound", {"alpha": 0.6, "samples": 256})
 _EI_G: Final = MethodSpec("EI_g", "ei-g", {"alpha": 0.6})
 _THOMPSON: Final = MethodSpec("Thompson", "thompson", {"candidates": 1024})

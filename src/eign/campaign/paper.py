@@ -62,7 +62,8 @@ def run_paper(command: PaperCommand, console: Console | None = None) -> bool:
         counts = results.progress()
         open_runs = sum(counts.get(each.run.key, (0, None))[0] < each.budget for each in planned)
         names = ", ".join(experiment.id for experiment in experiments)
-        console.print(f"{names}: {len(planned)} runs of {seeds} seeds, {open_runs} to do; results in {path}")
+        heading = f"{names}: {len(planned)} runs of {seeds} seeds, {open_runs} to do; results in {path}"
+        console.print(heading, soft_wrap=True)
         with shown_progress(open_runs) as display:
             summary = run_campaign(planned, results, workers, display)
         _tell(summary, console)

@@ -22,9 +22,9 @@ from eign.arrays import Array
 from eign.data import Observations
 from eign.models import IndependentGradientGP
 from eign.search import maximize
-from eign.strategies.design import N_INIT, design_point, is_initial
-from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
-from eign.strategies.strategy import Belief, State, Strategy
+from eign.strategies.design import N_INIT, initial_proposal, is_initial
+from eign.strategies.options import Option, at_least, fixed_hyperparameters, flag, noise_level, one_of, whole
+from eign.strategies.strategy import Belief, State, Strategy, contains
 from eign.strategies.surrogate import Kind, Surrogate, fitted_surrogate, is_noisy, with_stand_ins
 from eign.strategies.thompson import sampled_maximizer
 
@@ -187,20 +187,37 @@ class Bayesian(Strategy):
         surrogate = {
             "kernel": Option("matern52", one_of(*(_JOINT_KERNELS if joint else _KERNELS)), "of the surrogate"),
             "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None is no noise'),
+            "hyperparameters": Option(
+                None, fixed_hyperparameters, "lengthscale (unit cube) and outputscale (units of y) instead of fitting"
+            ),
             "refit": Option(0.1 if joint else 0.0, at_least(0.0), "refit when the data have grown by this share"),
         }
         rows = {"rows": Option(1000, whole(least=1), "of the covariance matrix; gradients beyond are left out")}
         return {**N_INIT, **surrogate, **(rows if joint else {}), **self._recipe.options}
 
+    def contradiction(self, dim: int, options: Mapping[str, Any]) -> str | None:
+        """Fixed hyperparameters are for this dimension, a kernel with one lengthscale a coordinate, and known noise."""
+        if options["hyperparameters"] is None:
+            return None
+        lengths = options["hyperparameters"]["lengthscale"]
+        if isinstance(lengths, list) and len(lengths) != dim:
+            return f"hyperparameters have {len(lengths)} lengthscales, expected one for all or {dim}"
+        if options["noise"] == "learn":
+            return 'noise="learn" needs fitting; with hyperparameters give its variance, or leave it out'
+        if options["kernel"] not in _KERNELS:
+            return f"hyperparameters are for the kernels {', '.join(_KERNELS)}, got {options['kernel']!r}"
+        return None
+
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
         """A point of the design, or what the rule picks."""
         if is_initial(state, data, pending) or not data.has_y.any():
-            return design_point(state.seed, state.dim, state.asked), state
+            return initial_proposal(state)
         model, state = fitted_surrogate(self._kind(data), state, data)
         choice = self._choice(model, state, data, pending)
         point = self._pick(choice, data).x
         gain = float(_ei(choice)(torch.from_numpy(point)[None, None]).detach())
-        return point, replace(state, expected_improvement=gain)
+        reason = "repeat" if contains(data.x, point) else "model"
+        return point, replace(state, expected_improvement=gain, reason=reason)
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
         """The surrogate of what was told, and what the rule makes of it; also while the initial design lasts."""
@@ -212,7 +229,8 @@ class Bayesian(Strategy):
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter and a surrogate exists; otherwise the values."""
-        if not is_noisy(data, state.options) or "fitted" not in state.memory:
+        has_surrogate = "fitted" in state.memory or state.options["hyperparameters"] is not None
+        if not (is_noisy(data, state.options) and has_surrogate):
             return data.y
         kind = self._kind(data)
         model, _ = fitted_surrogate(kind, replace(state, options={**state.options, "refit": np.inf}), data)

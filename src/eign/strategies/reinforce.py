@@ -7,6 +7,8 @@ in the unit cube, with the sum over the points known when the first run starts: 
 design's usual length thus moves the point by s, whatever the units of f, and the steps become short where the function
 becomes flat. Normalising by the first gradient alone would leave the step to one noisy estimate, and normalising each
 gradient would never settle.
+
+The default s comes from a coarse grid on seeds that no study uses; `docs/problems.md` has the table.
 """
 
 from collections.abc import Mapping

@@ -31,7 +31,7 @@ CLEARANCE: Final = 0.03
 
 HIGH: Final = (0.25, 0.5, 0.75)
 """A region is high above one of these shares of the range of the acquisition. The paper does not say which, and the
-number of EI-GN's regions depends on it: in most designs several at a quarter and one at a half. So all of them are asked."""
+number of EI-GN's regions depends on it: in most designs several at a quarter and one at a half. All are asked."""
 
 SHADED: Final = 0.5
 """Of these shares the one in the figure."""

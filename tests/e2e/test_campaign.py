@@ -18,6 +18,7 @@ from eign.campaign.results import Results
 from eign.campaign.runner import run_campaign
 from eign.campaign.spec_file import load_experiments
 from eign.campaign.workers import DaskWorkers, LocalWorkers
+from eign.study.lock import Lock
 
 EIGN = [sys.executable, "-c", "import sys; from eign.cli import main; sys.exit(main())"]
 PATIENCE = 120.0  # seconds, on a machine that is busy with other things
@@ -123,11 +124,15 @@ def test_the_command_runs_exports_and_has_nothing_to_do_the_second_time(tmp_path
     assert "0 runs finished in 0.0 min, 3 were finished before, 0 failed" in capsys.readouterr().out
 
 
-def test_wrong_names_are_told(tmp_path, monkeypatch, capsys):
+def test_wrong_names_and_a_second_coordinator_are_told(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["paper", "fig2"]) == 1
     assert "there is no experiment 'fig2'" in capsys.readouterr().err
     assert cli.main(["paper", "fig1", "--spec", str(write_long(tmp_path))]) == 1
     assert "has no experiment 'fig1'; it has long" in capsys.readouterr().err
     assert not list(tmp_path.glob("*.sqlite"))
+    lock = Lock(tmp_path / "eign-paper.sqlite")
+    assert cli.main(["paper", "fig1"]) == 1
+    lock.release()
+    assert "eign-paper.sqlite is in use by another eign paper" in capsys.readouterr().err
     assert cli.main(["paper", "--seeds", "0"]) == 2

@@ -164,16 +164,24 @@ class TestLandscapes:
     def test_ei_sits_at_the_incumbent(self):
         found = measure("EI", designs()[0], resolution=401)
         assert found.nearly_zero > 0.8
-        assert found.regions == 1
+        assert found.regions == (1, 1, 1)
         assert found.distance < 0.1
 
     @pytest.mark.parametrize(("several", "verdict"), [(12, HOLDS), (6, OPEN), (1, FAILS)])
     def test_the_claim_is_about_most_designs(self, several, verdict):
-        ei = [Landscape(0.9, 1, 0.02)] * 12
-        ei_gn = [Landscape(0.2, 3, 0.02)] * several + [Landscape(0.2, 1, 0.02)] * (12 - several)
+        ei = [Landscape(0.9, (1, 1, 1), 0.02)] * 12
+        ei_gn = [Landscape(0.2, (3, 3, 2), 0.02)] * several + [Landscape(0.2, (1, 1, 1), 0.02)] * (12 - several)
         judged = judge({"EI": ei, "EI-GN": ei_gn})
         assert judged.verdict is verdict
-        assert f"EI-GN has several high regions: {several} of 12" in judged.numbers
+        assert f"{several} above 25%, {several} above 50%" in judged.numbers
+
+    def test_what_depends_on_the_meaning_of_high_is_not_decided(self):
+        ei = [Landscape(0.9, (1, 1, 1), 0.02)] * 12
+        assert judge({"EI": ei, "EI-GN": [Landscape(0.2, (5, 1, 1), 0.02)] * 12}).verdict is OPEN
+
+    def test_ei_away_from_the_incumbent_contradicts_the_claim(self):
+        ei = [Landscape(0.9, (1, 1, 1), 0.5)] * 12
+        assert judge({"EI": ei, "EI-GN": [Landscape(0.2, (3, 3, 3), 0.02)] * 12}).verdict is FAILS
 
 
 class TestCosts:

@@ -97,7 +97,7 @@ def test_a_point_depends_on_the_storage_and_the_number_alone():
     again.optimize(objective, n_trials=5)
     again.sampler = GradientSampler("sobol", seed=3)  # a new process has nothing but the storage
     again.optimize(objective, n_trials=4)
-    assert [trial.params for trial in first.trials][1:] == [trial.params for trial in again.trials][1:]
+    assert [trial.params for trial in first.trials] == [trial.params for trial in again.trials]
 
 
 def test_a_resumed_study_continues_in_a_file(tmp_path):
@@ -131,6 +131,18 @@ def test_a_trial_that_has_no_point_yet_is_not_proposed_twice():
     )
     assert early.number + 1 == late.number
     assert max(abs(first[name] - second[name]) for name in SPACE) > 1e-2
+
+
+def test_the_first_trials_of_processes_with_one_seed_differ():
+    study = optuna.create_study()
+    samplers = [GradientSampler(seed=0) for _ in range(2)]
+    trials = [study._storage.get_trial(study._storage.create_new_trial(study._study_id)) for _ in range(2)]
+    drawn = [
+        [sampler.sample_independent(study, trial, name, SPACE["a"]) for trial in trials for name in "ab"]
+        for sampler in samplers
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) == 4
 
 
 def test_threads_share_a_sampler():

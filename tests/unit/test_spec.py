@@ -83,6 +83,7 @@ def test_bounds_without_names(tmp_path):
         ('"data/study.db"', "7", "line 6: storage: expected a text"),
         ("tol = 1e-3", "tol = inf", "line 8: tol: expected a number above 0"),
         ('"fail"', '"skip"', 'line 9: on_error: expected one of "raise", "fail", got \'skip\''),
+        ('"fail"', '"fail"\ncheck_gradients = true', 'line 10: check_gradients: expected "probe", "passive" or false'),
         ('"ei-gn"', '"ei_gn"', 'line 2: method: expected one of "auto", "ei-gn"'),
         ("[0.1, 2.0]", "[0.1]", r"line 12: bounds.width: expected \[low, high\]"),
         ("[0.1, 2.0]", "[2.0, 0.1]", "line 12: bounds.width: expected low <= high, got 2.0 and 0.1"),

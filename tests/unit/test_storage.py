@@ -331,7 +331,7 @@ class TestHolder:
             step(opt)
 
     def test_threads_share_a_study(self, path):
-        with Optimizer(SQUARE, method="sobol", seed=0, storage=path) as opt:
+        with Optimizer(SQUARE, method="sobol", seed=0, storage=path, check_gradients=False) as opt:
             threads = [threading.Thread(target=step, args=(opt, 10)) for _ in range(4)]
             for thread in threads:
                 thread.start()

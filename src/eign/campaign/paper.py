@@ -1,5 +1,7 @@
 """The command `eign paper`: from ids and options to a campaign, and what to say at its end."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
@@ -16,6 +18,7 @@ from eign.campaign.spec import Experiment, quick_version
 from eign.campaign.spec_file import load_experiments
 from eign.campaign.tasks import TASK_SECONDS
 from eign.campaign.workers import DaskWorkers, LocalWorkers, Workers
+from eign.study.lock import Lock
 
 RESULTS: Final = Path("eign-paper.sqlite")
 QUICK_RESULTS: Final = Path("eign-paper-quick.sqlite")
@@ -58,7 +61,7 @@ def run_paper(command: PaperCommand, console: Console | None = None) -> bool:
     seeds = command.seeds or (QUICK_SEEDS if command.quick else SEEDS)
     path = command.results or (QUICK_RESULTS if command.quick else RESULTS)
     planned = plan_runs(experiments, range(seeds))
-    with Results(path) as results, _workers(command) as workers:
+    with _sole_coordinator(path), Results(path) as results, _workers(command) as workers:
         counts = results.progress()
         open_runs = sum(counts.get(each.run.key, (0, None))[0] < each.budget for each in planned)
         names = ", ".join(experiment.id for experiment in experiments)
@@ -89,6 +92,19 @@ def chosen_experiments(command: PaperCommand) -> list[Experiment]:
             raise ValueError(f"{command.spec} has no experiment {unknown[0]!r}; it has {', '.join(own)}")
         experiments = [own[name] for name in command.ids or own]
     return [quick_version(experiment) for experiment in experiments] if command.quick else experiments
+
+
+@contextmanager
+def _sole_coordinator(path: Path) -> Iterator[None]:
+    """Two of them would do the same runs twice; whoever only reads the file is free to."""
+    try:
+        lock = Lock(path)
+    except BlockingIOError as error:
+        raise ValueError(f"{path} is in use by another eign paper; wait for it, or give other --results") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _workers(command: PaperCommand) -> Workers:

@@ -106,7 +106,7 @@ class GradientSampler(BaseSampler):
         self._seed = Optimizer([(0.0, 1.0)], method=method, seed=seed, options=options).seed
         self._method = method
         self._options = dict(options or {})
-        self._independent = independent_sampler or RandomSampler(seed=self._seed)
+        self._independent = independent_sampler
         self._warned: set[str] = set()
         self._start()
 
@@ -122,7 +122,7 @@ class GradientSampler(BaseSampler):
             self._warn_once(
                 "independent",
                 f"{type(self).__name__} proposes float parameters that every trial has. Left to "
-                f"{type(self._independent).__name__}, independently of all others: {listed}",
+                f"{type(self._independent or RandomSampler()).__name__}, independently of all others: {listed}",
             )
         return space
 
@@ -144,22 +144,29 @@ class GradientSampler(BaseSampler):
     ) -> Any:
         """A value by the independent sampler."""
         _check_study(study)
-        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+        # By the trial's number: processes that share a seed must not begin with the same point.
+        words = [self._seed, trial.number, *param_name.encode()]
+        seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+        sampler = self._independent or RandomSampler(seed=seed)
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Tell early that a study is none for this sampler."""
         _check_study(study)
-        self._independent.before_trial(study, trial)
+        if self._independent is not None:
+            self._independent.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Nothing to do here: the storage has it all."""
-        self._independent.after_trial(study, trial, state, values)
+        if self._independent is not None:
+            self._independent.after_trial(study, trial, state, values)
 
     def reseed_rng(self) -> None:
         """Draw another seed; trials of one study have different points even without, by their numbers."""
         with self._lock:
             self._seed = secrets.randbits(32)
-        self._independent.reseed_rng()
+        if self._independent is not None:
+            self._independent.reseed_rng()
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what can be rebuilt from the study."""

@@ -1,6 +1,8 @@
 """What a study is about, fixed when it begins."""
 
+import operator
 import platform
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -59,3 +61,20 @@ class Definition:
     def from_json(cls, stored: Mapping[str, Any]) -> "Definition":
         """The definition that `to_json` described."""
         return cls(**{**stored, "box": Box.from_json(stored["box"])})
+
+
+def checked_seed(seed: int | None) -> int:
+    """The seed, if it is one; None draws one.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if seed is None:
+        return secrets.randbits(32)
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if isinstance(seed, bool) or number < 0:
+        raise ValueError(f"seed={seed!r}, expected a whole number, at least 0, or None to draw one")
+    return number

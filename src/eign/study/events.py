@@ -58,6 +58,14 @@ class Tell:
         """Plain data, from which `event_from_json` builds an equal event."""
         return {"event": "tell", "observations": self.observations.to_json()}
 
+    def as_arguments(self) -> str:
+        """What was told, to the last digit, as arguments of `Optimizer.tell`."""
+        told = self.observations
+        text = f"x={told.x.tolist()}, y={told.y.tolist()}, grad={told.grad.tolist()}"
+        if np.isnan(told.y_var).all() and np.isnan(told.grad_var).all():
+            return text
+        return f"{text}, y_var={told.y_var.tolist()}, grad_var={told.grad_var.tolist()}"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tell) and self.observations == other.observations
 

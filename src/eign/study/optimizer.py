@@ -1,7 +1,6 @@
 """Ask and tell: the border between a user, with units and a sign, and methods that maximise in the unit cube."""
 
 import operator
-import secrets
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -20,7 +19,7 @@ from eign.formulas import stationarity
 from eign.interrupts import uninterrupted
 from eign.space import Box
 from eign.strategies import State, strategy
-from eign.study.definition import Definition
+from eign.study.definition import Definition, checked_seed
 from eign.study.events import Ask, Event, Tell, event_from_json
 from eign.study.gradient_check import (
     PROBE,
@@ -95,7 +94,7 @@ class Optimizer:
             FileExistsError: there is such a file already; see `resume`.
         """
         box = bounds if isinstance(bounds, Box) else Box(bounds)
-        definition = Definition(box, method, _checked_seed(seed), bool(maximize), checked_mode(check_gradients))
+        definition = Definition(box, method, checked_seed(seed), bool(maximize), checked_mode(check_gradients))
         state = strategy(method).start(box.free_dim, options, definition.seed, method=method)
         self._begin(definition, state)
         if storage is not None:
@@ -350,7 +349,10 @@ class Optimizer:
                 if isinstance(event, Ask):
                     raise
                 self._fold(event, state)
-                raise StorageError(f"{error}. {_kept(event.observations)}") from error
+                raise StorageError(
+                    f"{error}. The evaluation is kept in memory and written by the next ask, tell or close; should "
+                    f"this process end before that, tell it again: {event.as_arguments()}"
+                ) from error
             self._fold(event, state)
 
     def _fold(self, event: Event, state: State) -> None:
@@ -459,29 +461,6 @@ def pinned_threads() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _kept(told: Observations) -> str:
-    """For an error: what was told, to the last digit, and what becomes of it."""
-    values = f"x={told.x.tolist()}, y={told.y.tolist()}, grad={told.grad.tolist()}"
-    if not (np.isnan(told.y_var).all() and np.isnan(told.grad_var).all()):
-        values += f", y_var={told.y_var.tolist()}, grad_var={told.grad_var.tolist()}"
-    return (
-        "The evaluation is kept in memory and written by the next ask, tell or close; should this process end before "
-        f"that, tell it again: {values}"
-    )
-
-
-def _checked_seed(seed: int | None) -> int:
-    if seed is None:
-        return secrets.randbits(32)
-    try:
-        number = operator.index(seed)
-    except TypeError:
-        number = -1
-    if isinstance(seed, bool) or number < 0:
-        raise ValueError(f"seed={seed!r}, expected a whole number, at least 0, or None to draw one")
-    return number
 
 
 def _checked_count(n: int) -> int:

@@ -55,7 +55,7 @@ class Spec:
     Attributes:
         path: The file it was read from; relative paths in it start there.
         box: Where to look.
-        settings: Arguments of `eign.minimize` that were given: method, budget, seed, workers, tol, on_error, options.
+        settings: Arguments of `eign.minimize` that were given: method, budget, seed, workers and so on.
         maximize: Whether larger values are better.
         storage: The study's file, or None.
         objective: What is evaluated, or None if somebody else does, by `eign ask` and `eign tell`.
@@ -71,7 +71,8 @@ class Spec:
     @property
     def study(self) -> dict[str, Any]:
         """The arguments of `Optimizer` among the settings."""
-        return {name: self.settings[name] for name in ("method", "seed", "options") if name in self.settings}
+        names = ("method", "seed", "options", "check_gradients")
+        return {name: self.settings[name] for name in names if name in self.settings}
 
 
 Check = Callable[[Any], str | None]
@@ -126,6 +127,10 @@ def _one_of(*choices: str) -> Check:
     return lambda value: None if value in choices else "one of " + ", ".join(f'"{choice}"' for choice in choices)
 
 
+def _gradient_check(value: Any) -> str | None:
+    return None if value is False or value in ("probe", "passive") else '"probe", "passive" or false'
+
+
 def _bounds(value: Any) -> str | None:
     return None if isinstance(value, dict | list) and value else "a table of coordinates, or a list of pairs"
 
@@ -140,6 +145,7 @@ _KEYS: Final[Mapping[str, Check]] = {
     "storage": _text,
     "tol": _positive,
     "on_error": _one_of("raise", "fail"),
+    "check_gradients": _gradient_check,
     "options": _table,
     "objective": _table,
 }
@@ -272,7 +278,7 @@ class _Reader:
         return SpecError(f"{place}: {key}: {message}" if key else f"{place}: {message}")
 
 
-_SETTINGS: Final = ("method", "budget", "seed", "workers", "tol", "on_error", "options")
+_SETTINGS: Final = ("method", "budget", "seed", "workers", "tol", "on_error", "options", "check_gradients")
 
 
 def find_line(text: str, where: tuple[Any, ...]) -> int | None:

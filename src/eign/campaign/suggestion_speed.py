@@ -169,7 +169,7 @@ def _our_steps(name: ModelName, data: Samples, n: int, steps: int, threads: int)
 def _maximized(acquisition: EIGN, *, seed: int) -> EIGN:
     """What the search maximised: the acquisition with its terms rescaled over the pool."""
     dim = acquisition.model.observations.dim
-    pool = global_candidates(default_effort(dim).raw_samples, dim, seed=seed)
+    pool = global_candidates(default_effort(dim).raw_samples, dim, np.random.default_rng(seed))
     return acquisition.weighted(*rescaled(acquisition, acquisition.terms(pool)).weights)
 
 

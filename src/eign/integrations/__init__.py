@@ -1,1 +1,1 @@
-"""Where people already work: thin files over other packages, each imported only when it is used."""
+"""Thin files over other packages and programs. Each is imported by its own name, so that this room weighs nothing."""

@@ -217,15 +217,11 @@ class Optimizer:
         """
         point = self._box.from_dict(x) if isinstance(x, Mapping) else x
         slope, spread = self._by_coordinate(grad, "grad"), self._by_coordinate(grad_var, "grad_var")
-        self.tell_observations(Observations.empty(self._box.dim).append(point, y, slope, y_var, spread))
+        self._take(Observations.empty(self._box.dim).append(point, y, slope, y_var, spread))
 
     def tell_observations(self, told: Observations) -> None:
         """Report evaluations that are `Observations` already, as `eign.read_table` gives them; else as `tell`."""
-        with self._mutex:
-            self._check_not_a_view()
-            before = len(self._data)
-            self._record(Tell(told), self._strategy.update(self._state, self._inside(told)))
-            self._check_gradients(before)
+        self._take(told)
 
     def close(self) -> None:
         """Let others have the study's file; also the end of a `with` block. Without a file this does nothing.
@@ -333,6 +329,13 @@ class Optimizer:
         """Whether the method says, once its initial design is told, what it expects of a point."""
         return self._strategy.expects_improvement
 
+    def _take(self, told: Observations) -> None:
+        with self._mutex:
+            self._check_not_a_view()
+            before = len(self._data)
+            self._record(Tell(told), self._strategy.update(self._state, self._inside(told)))
+            self._check_gradients(before)
+
     def _record(self, event: Event, state: State) -> None:
         """The one way in which anything changes: the event is written, and what follows from it is updated.
 
@@ -399,7 +402,7 @@ class Optimizer:
             self._warned = True
             free = np.flatnonzero(self._box.free).tolist()
             labels = [f"coordinate {i}" if self._box.names is None else repr(self._box.names[i]) for i in free]
-            warnings.warn(message(found, labels), GradientWarning, stacklevel=3)
+            warnings.warn(message(found, labels), GradientWarning, stacklevel=4)  # at the caller of tell
 
     def _best_row(self) -> int:
         candidates = np.flatnonzero(self._data.has_y)

@@ -69,4 +69,5 @@ class Mirror:
         return self._optimizer.propose(pending, number=number)
 
     def _fresh(self) -> Optimizer:
-        return Optimizer(self._box, **self._settings)
+        # Passive: proposals here are the other package's trials, and none of them is spent on a check.
+        return Optimizer(self._box, check_gradients="passive", **self._settings)

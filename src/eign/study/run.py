@@ -16,6 +16,7 @@ from eign.arrays import Array
 from eign.evaluation import Evaluation, Raised, Task
 from eign.interrupts import uninterrupted
 from eign.study.optimizer import Optimizer
+from eign.study.pending import TOLD
 from eign.study.progress import Progress
 from eign.study.workers import LostWorkerError, Outcome, Workers
 
@@ -133,7 +134,7 @@ class Run:
             jac=grad,
             nfev=len(history),
             njev=self._gradients(),
-            nit=self.optimizer.state.asked,
+            nit=sum(reason != TOLD for reason in self.optimizer.reasons),
             success=status in (Status.BUDGET, Status.CONVERGED),
             status=int(status),
             message=message,

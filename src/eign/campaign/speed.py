@@ -7,11 +7,11 @@ model, one or two threads; once cold, as users run it, and once from the previou
 
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from eign.models.map_objective import Problem, negative_log_posterior
 
 Array = NDArray[np.float64]
 Start = Literal["cold", "warm"]
+Form = TypeVar("Form", bound=str)
 
 FIT_SIZES: Final = ((6, 50), (8, 100), (14, 200), (14, 500))
 GROWTH_SIZES: Final = (
@@ -251,22 +252,42 @@ def _peer_step(peer: _Peer, seen: Samples) -> None:
 
 def _fastest_peers(data: Samples, n: int, show: Callable[[str], object]) -> list[_Peer]:
     """Fitted to n points in every configuration, cold and then warm with one point more; the fastest of each kind."""
-    tried: list[_Peer] = []
     before, after = data.first(n), data.first(n + 1)
-    for form in botorch_fits.FORMS:
-        for threads in (1, 2):
-            show(f"BoTorch as {form} with {threads} thread{'s' * (threads > 1)}")
-            fitted = botorch_fits.build(before.x, before.standardized(), form)
-            with limited_threads(threads):
-                cold_seconds = _seconds(lambda: botorch_fits.fit(fitted))  # noqa: B023
-            warm = _Peer("warm", form, threads, fitted)
-            _peer_step(warm, after)
-            warm.model = fitted
-            tried += [_Peer("cold", form, threads, fitted, [cold_seconds]), warm]
+
+    def try_out(form: botorch_fits.Form, threads: int) -> list[_Peer]:
+        show(f"BoTorch as {form} with {threads} thread{'s' * (threads > 1)}")
+        fitted = botorch_fits.build(before.x, before.standardized(), form)
+        with limited_threads(threads):
+            cold_seconds = _seconds(lambda: botorch_fits.fit(fitted))
+        warm = _Peer("warm", form, threads, fitted)
+        _peer_step(warm, after)
+        warm.model = fitted
+        return [_Peer("cold", form, threads, fitted, [cold_seconds]), warm]
+
+    tried = [peer for form in botorch_fits.FORMS for peer in try_out(form, 1)]
+    for form in promising({form: [p.seconds[0] for p in tried if p.form == form] for form in botorch_fits.FORMS}):
+        tried += try_out(form, 2)
     chosen = [min((p for p in tried if p.start == start), key=lambda p: p.seconds[0]) for start in ("cold", "warm")]
     for peer in chosen:
         peer.seconds.clear()
     return chosen
+
+
+def promising(seconds: Mapping[Form, Sequence[float]]) -> list[Form]:
+    """Forms worth trying with two threads: two are at most twice as fast as one, so others cannot become the fastest.
+
+    >>> promising({"list": [90.0, 14.0], "batched": [300.0, 40.0]})
+    ['list']
+
+    Args:
+        seconds: With one thread, for each form from each kind of start.
+    """
+    fastest = [min(times) for times in zip(*seconds.values(), strict=True)]
+    return [
+        form
+        for form, times in seconds.items()
+        if any(time < 2.0 * best for time, best in zip(times, fastest, strict=True))
+    ]
 
 
 def _gap(seen: Samples, ours: Array, theirs: Array) -> float:

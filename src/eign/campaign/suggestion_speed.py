@@ -23,7 +23,7 @@ from torch import Tensor
 from eign.acquisition import EIGN, incumbent
 from eign.campaign import botorch_fits, botorch_suggestions
 from eign.campaign.botorch_suggestions import Suggest
-from eign.campaign.speed import Samples, limited_threads, samples
+from eign.campaign.speed import Samples, limited_threads, promising, samples
 from eign.campaign.speed_tables import show_status
 from eign.models import IndependentGradientGP, JointGradientGP, fit
 from eign.search import default_effort, maximize
@@ -189,29 +189,29 @@ def _peer_step(peer: _Peer, seen: Samples, weights: tuple[float, float]) -> Tens
     effort = default_effort(seen.x.shape[1])
     with limited_threads(peer.threads):
         started = time.perf_counter()
-        found = peer.suggest(seen, effort=effort, weights=weights, start=peer.fitted)
+        start = peer.fitted if peer.start == "warm" else None
+        found = peer.suggest(seen, effort=effort, weights=weights, start=start)
         peer.seconds.append(time.perf_counter() - started)
-    if peer.start == "warm":
-        peer.fitted = found.fitted
+    peer.fitted = found.fitted
     return found.x
 
 
 def _fastest_peers(name: ModelName, data: Samples, n: int, ours: _Ours, show: Callable[[str], object]) -> list[_Peer]:
     """A suggestion in every configuration, cold and then warm with one point more; the fastest of each kind."""
     weights = _maximized(_ei_gn(ours.model), seed=n).weights
-    tried: list[_Peer] = []
-    for form, suggest in _PEERS[name].items():
-        for threads in (1, 2):
-            show(f"BoTorch as {form} with {threads} thread{'s' * (threads > 1)}")
-            cold, warm = (_Peer(start, form, threads, suggest) for start in STARTS)
-            _peer_step(cold, data.first(n), weights)
-            effort = default_effort(data.x.shape[1])
-            with limited_threads(threads):
-                before = suggest(data.first(n), effort=effort, weights=weights, start=None).fitted
-            warm.fitted = before
-            _peer_step(warm, data.first(n + 1), weights)
-            warm.fitted = before
-            tried += [cold, warm]
+
+    def try_out(form: str, threads: int) -> list[_Peer]:
+        show(f"BoTorch as {form} with {threads} thread{'s' * (threads > 1)}")
+        cold, warm = (_Peer(start, form, threads, _PEERS[name][form]) for start in STARTS)
+        _peer_step(cold, data.first(n), weights)
+        before = warm.fitted = cold.fitted
+        _peer_step(warm, data.first(n + 1), weights)
+        warm.fitted = before
+        return [cold, warm]
+
+    tried = [peer for form in _PEERS[name] for peer in try_out(form, 1)]
+    for form in promising({form: [p.seconds[0] for p in tried if p.form == form] for form in _PEERS[name]}):
+        tried += try_out(form, 2)
     fastest = [min((p for p in tried if p.start == start), key=lambda p: p.seconds[0]) for start in STARTS]
     for peer in fastest:
         peer.seconds.clear()

@@ -1,5 +1,6 @@
 """A whole optimisation from the BoTorch-level pieces: model, acquisition, search."""
 
+import numpy as np
 import pytest
 import torch
 from botorch.test_functions import Branin
@@ -33,7 +34,7 @@ def branin(x: Tensor) -> tuple[Tensor, Tensor]:
     ids=["d-log-ei", "d-ei-gn", "log-ei"],
 )
 def test_branin_is_solved(kind, build, evaluations):
-    x = torch.from_numpy(global_candidates(6, 2, seed=0))
+    x = torch.from_numpy(global_candidates(6, 2, np.random.default_rng(0)))
     model = fit(kind(x, *branin(x)))
     for step in range(evaluations - 6):
         found = maximize(build(model, incumbent(model)), seed=step)

@@ -34,6 +34,11 @@ def test_independent_processes(n, points, missing):
     bends = torch.cat([jacobians.variance[:, None], jacobians.grad_variance], dim=1).numpy()
     expected = np.einsum("mb,mbk->mk", by_mean / scale, slopes) + np.einsum("mb,mbk->mk", by_variance / scale**2, bends)
     assert relative(pullback(by_mean, by_variance), expected) < 1e-9
+    given = stack.in_units(np.append(units.y_shift, units.grad_shift), scale)
+    there, back = given.moments_and_pullback(X.numpy())
+    assert relative(there.mean, mean) < 1e-12
+    assert relative(there.variance, scale**2 * found.variance) < 1e-9
+    assert relative(back(by_mean / scale, by_variance / scale**2), expected) < 1e-9
     without = stack.moments(X.numpy())
     assert relative(without.mean, found.mean) < 1e-12
     assert relative(without.variance, found.variance) < 1e-9

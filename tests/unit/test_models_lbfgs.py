@@ -34,7 +34,7 @@ def test_bounded_quadratics_reach_scipys_minima(curvature: bool) -> None:
         start,
         lower=np.full(5, -0.5),
         upper=np.full(5, 0.7),
-        stopping=Stopping(gradient=1e-10, iterations=500, evaluations=2000),
+        stopping=Stopping(gradient=1e-10, evaluations=2000),
     )
     for b in range(12):
         theirs = scipy_minimize(

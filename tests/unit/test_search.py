@@ -54,7 +54,8 @@ def test_same_seed_same_suggestion(model, name):
 
 
 def test_seeds_draw_other_candidates():
-    assert not np.array_equal(global_candidates(8, D, seed=1), global_candidates(8, D, seed=2))
+    first, second = (global_candidates(8, D, np.random.default_rng(seed)) for seed in (1, 2))
+    assert not np.array_equal(first, second)
 
 
 def test_finds_the_maximum_of_a_smooth_posterior():
@@ -93,8 +94,8 @@ class TestPointsEvaluatedBefore:
 
     def test_even_when_every_candidate_is_one(self):
         acquisition = self.acquisition()
-        raw = torch.from_numpy(global_candidates(2, 1, seed=0))
         rng = np.random.default_rng(0)
+        raw = torch.from_numpy(global_candidates(2, 1, rng))
         local = torch.from_numpy(local_candidates(self.X[1:2].numpy(), 1, rng))
         flat = EI(acquisition.model, best_f=1e9)  # zero everywhere in float64
         avoid = torch.cat([raw, local])
@@ -109,7 +110,8 @@ class TestFlatAcquisition:
         found = maximize(EI(model, best_f=1e9), seed=2)
         assert found.is_fallback
         assert found.value == 0.0
-        sigma = model.posterior(torch.from_numpy(global_candidates(256, D, seed=2)).unsqueeze(-2)).variance.sqrt()
+        raw = torch.from_numpy(global_candidates(256, D, np.random.default_rng(2)))
+        sigma = model.posterior(raw.unsqueeze(-2)).variance.sqrt()
         assert model.posterior(found.x[None]).variance.sqrt().item() == pytest.approx(sigma.max().item(), rel=1e-6)
 
     def test_or_far_from_the_data_if_that_is_the_same_everywhere(self):
@@ -117,7 +119,7 @@ class TestFlatAcquisition:
         short = Hyperparameters.shared(2, lengthscale=1e-4)
         model = IndependentGradientGP(X, Y, G).with_hyperparameters(short)
         found = maximize(EI(model, best_f=1e9), seed=0)
-        raw = torch.from_numpy(global_candidates(256, 2, seed=0))
+        raw = torch.from_numpy(global_candidates(256, 2, np.random.default_rng(0)))
         assert found.is_fallback
         assert torch.cdist(found.x[None], X).min() >= torch.cdist(raw, X).min(dim=1).values.max() - 1e-12
 
@@ -165,7 +167,7 @@ class TestRescaling:
 
 class TestCandidates:
     def test_global_ones_fill_the_cube(self):
-        points = global_candidates(256, 4, seed=0)
+        points = global_candidates(256, 4, np.random.default_rng(0))
         assert points.shape == (256, 4)
         counts = [np.histogram(column, bins=8, range=(0, 1))[0] for column in points.T]
         assert (np.abs(np.array(counts) - 32) <= 1).all()
@@ -187,8 +189,16 @@ class TestCandidates:
         assert (draws[:, 0] == 99).all()
         assert all(len(set(row)) == 5 for row in draws)
         others = chosen[chosen != 99]
-        # Weights exp(z) with z from -1.71 to 1.71: 85 per cent of the mass is in the upper half.
-        assert (others >= 50).mean() == pytest.approx(0.85, abs=0.04)
+        # The lower half counts as zero, the upper one is uniform on [0, 1], and the deviation of both is 0.32: the mean
+        # of exp(z) is 6.8 in the upper half and 1 in the lower.
+        assert (others >= 50).mean() == pytest.approx(0.87, abs=0.04)
+
+    def test_starts_do_not_depend_on_how_low_the_lower_half_is(self):
+        values = np.linspace(-1, 1, 100)
+        deep = np.where(values < -0.1, 1e3 * values, values)
+        for seed in range(20):
+            shallow, other = (boltzmann_starts(v, 5, np.random.default_rng(seed)) for v in (values, deep))
+            np.testing.assert_array_equal(shallow, other)
 
 
 @pytest.mark.parametrize(

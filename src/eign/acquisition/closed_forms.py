@@ -26,9 +26,8 @@ _LEVELS: Final = 9
 
 
 class NormalTail(NamedTuple):
-    """Of a standard normal Z beyond z: log P(Z > z), E[Z - z | Z > z], Var[Z | Z > z] and E[Z | Z > z]."""
+    """Of a standard normal Z beyond z: E[Z - z | Z > z], Var[Z | Z > z] and E[Z | Z > z]."""
 
-    log_probability: Array
     excess: Array
     variance: Array
     mills: Array
@@ -43,7 +42,7 @@ class ByMoments(NamedTuple):
 
 
 def normal_tail(z: Array) -> NormalTail:
-    """The tail of `eign.formulas.normal_tail`, element by element."""
+    """The tail of `eign.formulas.normal_tail`, element by element; its probability is SciPy's `ndtr(-z)`."""
     near = np.minimum(z, _SWITCH)
     mills = np.sqrt(2 / np.pi) / special.erfcx(near * np.sqrt(0.5))
     excess = mills - near
@@ -56,7 +55,7 @@ def normal_tail(z: Array) -> NormalTail:
             t3 = far + level / t3
         t2 = far + 2 / t3
         excess[is_far], variance[is_far], mills[is_far] = 1 / t2, (2 - t3 / t2) / t2 / t3, far + 1 / t2
-    return NormalTail(special.log_ndtr(-z), excess, variance, mills)
+    return NormalTail(excess, variance, mills)
 
 
 def expected_improvement(mean: Array, variance: Array, best: float) -> ByMoments:
@@ -66,11 +65,11 @@ def expected_improvement(mean: Array, variance: Array, best: float) -> ByMoments
         \qquad z = (f^+ - \mu)/\sigma
     """
     sigma = np.sqrt(variance)
-    return _improvement(sigma, normal_tail((best - mean) / sigma))
+    z = (best - mean) / sigma
+    return _improvement(sigma, special.ndtr(-z), normal_tail(z))
 
 
-def _improvement(sigma: Array, tail: NormalTail) -> ByMoments:
-    probability = np.exp(tail.log_probability)
+def _improvement(sigma: Array, probability: Array, tail: NormalTail) -> ByMoments:
     return ByMoments(sigma * probability * tail.excess, probability, 0.5 * probability * tail.mills / sigma)
 
 
@@ -81,8 +80,9 @@ def log_expected_improvement(mean: Array, variance: Array, best: float) -> ByMom
         \partial_{\sigma^2} = w / (2 \sigma^2 e)
     """
     sigma = np.sqrt(variance)
-    tail = normal_tail((best - mean) / sigma)
-    value = np.log(sigma) + tail.log_probability + np.log(tail.excess)
+    z = (best - mean) / sigma
+    tail = normal_tail(z)
+    value = np.log(sigma) + special.log_ndtr(-z) + np.log(tail.excess)
     return ByMoments(value, 1.0 / (sigma * tail.excess), 0.5 * tail.mills / (variance * tail.excess))
 
 
@@ -105,7 +105,7 @@ def orthant_gradient_increase(grad_mean: Array, grad_variance: Array, best_grad:
     """
     sigma = np.sqrt(grad_variance)
     z = (best_grad - grad_mean) / sigma
-    return _orthant_increase(sigma, z, normal_tail(z), best_grad)
+    return _orthant_increase(sigma, z, special.ndtr(-z).prod(axis=-1), normal_tail(z), best_grad)
 
 
 def ei_gn(mean: Array, variance: Array, best: Array, weights: tuple[float, float]) -> ByMoments:
@@ -117,10 +117,10 @@ def ei_gn(mean: Array, variance: Array, best: Array, weights: tuple[float, float
     """
     sigma = np.sqrt(variance)
     z = (best - mean) / sigma
-    tail = normal_tail(z)
-    improvement = _improvement(sigma[:, 0], NormalTail(*(part[:, 0] for part in tail)))
+    tail, probability = normal_tail(z), special.ndtr(-z)
+    improvement = _improvement(sigma[:, 0], probability[:, 0], NormalTail(*(part[:, 0] for part in tail)))
     rest = NormalTail(*(part[:, 1:] for part in tail))
-    increase = _orthant_increase(sigma[:, 1:], z[:, 1:], rest, best[1:])
+    increase = _orthant_increase(sigma[:, 1:], z[:, 1:], probability[:, 1:].prod(axis=-1), rest, best[1:])
     by_mean, by_variance = np.empty_like(mean), np.empty_like(mean)
     for whole, first, others in (
         (by_mean, improvement.by_mean, increase.by_mean),
@@ -131,10 +131,9 @@ def ei_gn(mean: Array, variance: Array, best: Array, weights: tuple[float, float
     return ByMoments(weights[0] * improvement.value - weights[1] * increase.value, by_mean, by_variance)
 
 
-def _orthant_increase(sigma: Array, z: Array, tail: NormalTail, best_grad: Array) -> ByMoments:
-    log_probability, e, v, w = tail
+def _orthant_increase(sigma: Array, z: Array, probability: Array, tail: NormalTail, best_grad: Array) -> ByMoments:
+    e, v, w = tail
     grad_variance = sigma * sigma
-    probability = np.exp(log_probability.sum(axis=-1))
     step, square = sigma * e, e * e
     second = grad_variance * (square + v)
     increase = (2.0 * best_grad * step + second).sum(axis=-1)
@@ -158,8 +157,8 @@ def orthant_gradient_increase_full(grad_mean: Array, grad_cov: Array, best_grad:
     lower = _cholesky(grad_cov)
     inverse = np.linalg.inv(lower)
     z = np.einsum("mij,mj->mi", inverse, best_grad - grad_mean)
-    log_probability, e, v, w = normal_tail(z)
-    probability = np.exp(log_probability.sum(axis=-1))
+    e, v, w = normal_tail(z)
+    probability = special.ndtr(-z).prod(axis=-1)
     q = np.einsum("mij,mj->mi", lower, e)
     pull = 2.0 * (best_grad + q)
     squares = np.einsum("mji,mji->mi", lower, lower)

@@ -24,11 +24,10 @@ from eign.acquisition.moments import (
     gradient_moments,
 )
 from eign.acquisition.surrogate_acquisition import Array, SurrogateAcquisition, ValueAndGradient
-from eign.data import Standardization
 from eign.models import JointGradientGP
 from eign.models.joint_pullback import JointEvaluator
-from eign.models.processes import Moments
-from eign.models.pullback import Pullback
+from eign.models.processes import Processes
+from eign.models.pullback import ProcessStack
 
 SAMPLES: Final = 256
 """Base samples of the Monte Carlo bound."""
@@ -73,35 +72,13 @@ class StationarityAcquisition(SurrogateAcquisition):
         self._best = (float(best_f) - self.y_shift) / self.y_scale
         self.register_buffer("_best_grad", gradient / self.y_scale)
         self._best_grad: Tensor
-        self._units: tuple[Standardization, Array, Array] | None = None
+        self._best_all = np.append(self._best, self._best_grad.numpy())  # value and gradient
         self._evaluator: JointEvaluator | None = None
 
-    def _independent_moments(self, X: Array) -> Moments | None:
-        """Of all processes of an independent model in common units, f first; else None."""
-        stack = self._processes(None)
-        return None if stack is None else self._in_common_units(stack.moments(X))
-
-    def _in_common_units(self, moments: Moments) -> Moments:
-        shift, scale = self._common_units
-        return Moments(shift + scale * moments.mean, scale**2 * moments.variance)
-
-    @property
-    def _common_units(self) -> tuple[Array, Array]:
-        """Shift and scale from the units of each process to the common ones, `d + 1` each."""
+    def _new_stack(self, processes: Processes) -> ProcessStack:
         units = self.model.standardization
-        # A fit changes the model's units in place.
-        if self._units is None or self._units[0] is not units:
-            shift, scale = np.append(0.0, units.common_grad_shift), np.append(1.0, units.common_grad_scale)
-            self._units = (units, shift, scale)
-        return self._units[1:]
-
-    def _moments_and_pullback(self, X: Array) -> tuple[Moments, Pullback] | None:
-        """The same with what carries derivatives back."""
-        if (stack := self._processes(None)) is None:
-            return None
-        moments, pull = stack.moments_and_pullback(X)
-        _, scale = self._common_units
-        return self._in_common_units(moments), lambda mean, variance: pull(scale * mean, scale**2 * variance)
+        shift, scale = np.append(0.0, units.common_grad_shift), np.append(1.0, units.common_grad_scale)
+        return ProcessStack.of(processes).in_units(shift, scale)
 
     def _joint_moments(self, X: Array) -> JointMoments:
         """Of a joint model, whose own units are the common ones, without a graph."""
@@ -136,8 +113,15 @@ class TwoTermAcquisition(StationarityAcquisition):
         parts = torch.autograd.grad(value.sum(), (grad_mean, grad_variance))
         return ByMoments(value.detach().numpy(), *(part.numpy() for part in parts))
 
+    def _joint_increase(self, mean: Array, covariance: Array) -> Array:
+        """The same for correlated ones, `m x d, m x d x d -> m`, without derivatives."""
+        unused = torch.empty(0)
+        grad_mean, grad_cov = torch.from_numpy(mean), torch.from_numpy(covariance)
+        with torch.no_grad():
+            return np.asarray(self._increase(JointMoments(unused, unused, grad_mean, grad_cov, unused)).numpy())
+
     def _increase_by_joint_moments(self, mean: Array, covariance: Array) -> ByMoments:
-        """The same for correlated ones, `m x d, m x d x d`; here by autograd."""
+        """With derivatives; here by autograd."""
         grad_mean, grad_cov = (torch.tensor(part, requires_grad=True) for part in (mean, covariance))
         unused = torch.empty(0)
         value = self._increase(JointMoments(unused, unused, grad_mean, grad_cov, unused))
@@ -159,14 +143,13 @@ class TwoTermAcquisition(StationarityAcquisition):
     @final
     def terms(self, X: Array) -> Terms:
         """Both terms without their weights, `m x d -> m, m`."""
-        if (moments := self._independent_moments(X)) is None:
-            with torch.no_grad():
-                joint = self._joint_moments(X)
-                improvement = formulas.expected_improvement(joint.mean, joint.sigma, self._best)
-                return Terms(improvement.numpy(), self._increase(joint).numpy())
-        mean, variance = moments
-        improvement_term = closed_forms.expected_improvement(mean[:, 0], variance[:, 0], self._best)
-        return Terms(improvement_term.value, self._increase_by_moments(mean[:, 1:], variance[:, 1:]).value)
+        if (stack := self._processes()) is None:
+            mean, covariance = self._joint_evaluator().moments(X)
+            variance, increase = covariance[:, 0], self._joint_increase(mean[:, 1:], covariance[:, 1:, 1:])
+        else:
+            mean, variance = stack.moments(X)
+            increase = self._increase_by_moments(mean[:, 1:], variance[:, 1:]).value
+        return Terms(closed_forms.expected_improvement(mean[:, 0], variance[:, 0], self._best).value, increase)
 
     @final
     def combine(self, terms: Terms) -> Array:
@@ -181,9 +164,9 @@ class TwoTermAcquisition(StationarityAcquisition):
     @final
     def value_and_gradient(self, X: Array) -> ValueAndGradient:
         """Values and derivatives by the point, `m x d -> m, m x d`."""
-        if (found := self._moments_and_pullback(X)) is None:
+        if (stack := self._processes()) is None:
             return self._joint_value_and_gradient(X)
-        (mean, variance), pullback = found
+        (mean, variance), pullback = stack.moments_and_pullback(X)
         value, by_mean, by_variance = self._by_moments(mean, variance)
         return ValueAndGradient(self.y_scale * value, self.y_scale * pullback(by_mean, by_variance))
 
@@ -225,14 +208,16 @@ class EIGN(TwoTermAcquisition):
         return moments.orthant_increase(self._best_grad)
 
     def _increase_by_moments(self, mean: Array, variance: Array) -> ByMoments:
-        return closed_forms.orthant_gradient_increase(mean, variance, self._best_grad.numpy())
+        return closed_forms.orthant_gradient_increase(mean, variance, self._best_all[1:])
 
     def _by_moments(self, mean: Array, variance: Array) -> ByMoments:
-        best = np.append(self._best, self._best_grad.numpy())
-        return closed_forms.ei_gn(mean, variance, best, self.weights)
+        return closed_forms.ei_gn(mean, variance, self._best_all, self.weights)
+
+    def _joint_increase(self, mean: Array, covariance: Array) -> Array:
+        return self._increase_by_joint_moments(mean, covariance).value
 
     def _increase_by_joint_moments(self, mean: Array, covariance: Array) -> ByMoments:
-        return closed_forms.orthant_gradient_increase_full(mean, covariance, self._best_grad.numpy())
+        return closed_forms.orthant_gradient_increase_full(mean, covariance, self._best_all[1:])
 
 
 @final
@@ -278,18 +263,18 @@ class EIg(StationarityAcquisition):
 
     def evaluate(self, X: Array) -> Array:
         """Values, `m x d -> m`."""
-        moments = self._independent_moments(X)
+        stack = self._processes()
         with torch.no_grad():
-            if moments is None:
+            if stack is None:
                 return np.asarray(self.y_scale * self._improvement(self._joint_moments(X)).numpy())
-            mean, variance = (torch.from_numpy(part) for part in moments)
+            mean, variance = (torch.from_numpy(part) for part in stack.moments(X))
             return np.asarray(self.y_scale * self._improvement(_as_tensors(mean, variance)).numpy())
 
     def value_and_gradient(self, X: Array) -> ValueAndGradient:
         """Values and derivatives by the point, `m x d -> m, m x d`."""
-        if (found := self._moments_and_pullback(X)) is None:
+        if (stack := self._processes()) is None:
             return self._joint_value_and_gradient(X)
-        moments, pullback = found
+        moments, pullback = stack.moments_and_pullback(X)
         mean, variance = (torch.tensor(part, requires_grad=True) for part in moments)
         value = self._improvement(_as_tensors(mean, variance))
         by_mean, by_variance = torch.autograd.grad(value.sum(), (mean, variance))

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from eign.acquisition.moments import shift_and_scale
 from eign.models import IndependentGradientGP
+from eign.models.processes import Processes
 from eign.models.pullback import ProcessStack
 
 Array = NDArray[np.float64]
@@ -36,7 +37,7 @@ class SurrogateAcquisition(AnalyticAcquisitionFunction, ABC):
         """On a fitted model with the one output f."""
         super().__init__(model=model)
         self.y_shift, self.y_scale = shift_and_scale(model)
-        self._stacks: dict[int | None, tuple[object, ProcessStack]] = {}
+        self._stack: tuple[Processes, ProcessStack] | None = None
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]  # it is annotated for the abstract class alone
     def forward(self, X: Tensor) -> Tensor:
@@ -58,12 +59,17 @@ class SurrogateAcquisition(AnalyticAcquisitionFunction, ABC):
         (gradient,) = torch.autograd.grad(value.sum(), points)
         return ValueAndGradient(value.detach().numpy(), gradient.numpy())
 
-    def _processes(self, count: int | None) -> ProcessStack | None:
-        """The first `count` processes of an independent model (None: all), ready for evaluation; else None."""
-        if not isinstance(self.model, IndependentGradientGP):
+    @abstractmethod
+    def _new_stack(self, processes: Processes) -> ProcessStack:
+        """Those processes of an independent model that matter, ready for evaluation, in the units of the formula."""
+
+    def _processes(self) -> ProcessStack | None:
+        """The stack of an independent model; else None."""
+        model = self.model
+        if not isinstance(model, IndependentGradientGP):
             return None
-        conditioned = self.model.conditioned()
+        conditioned = model.conditioned()
         # A fit changes the model in place, and then the processes are another object.
-        if count not in self._stacks or self._stacks[count][0] is not conditioned:
-            self._stacks[count] = (conditioned, ProcessStack.of(conditioned, slice(count)))
-        return self._stacks[count][1]
+        if self._stack is None or self._stack[0] is not conditioned:
+            self._stack = (conditioned, self._new_stack(conditioned))
+        return self._stack[1]

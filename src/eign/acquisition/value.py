@@ -18,7 +18,8 @@ from eign.acquisition.closed_forms import ByMoments
 from eign.acquisition.moments import value_moments
 from eign.acquisition.surrogate_acquisition import Array, SurrogateAcquisition, ValueAndGradient
 from eign.models import JointGradientGP
-from eign.models.pullback import Pullback
+from eign.models.processes import Processes
+from eign.models.pullback import ProcessStack, Pullback
 
 
 class ValueAcquisition(SurrogateAcquisition):
@@ -36,6 +37,9 @@ class ValueAcquisition(SurrogateAcquisition):
     def _shift_and_scale(self) -> tuple[float, float]:
         """The map from standardised units to those of y."""
 
+    def _new_stack(self, processes: Processes) -> ProcessStack:
+        return ProcessStack.of(processes, slice(1))
+
     def _at(self, X: Tensor) -> Tensor:
         shift, scale = self._shift_and_scale()
         return shift + scale * self._formula(*value_moments(self.model, X))
@@ -44,7 +48,7 @@ class ValueAcquisition(SurrogateAcquisition):
     def evaluate(self, X: Array) -> Array:
         """Values, `m x d -> m`."""
         shift, scale = self._shift_and_scale()
-        if (stack := self._processes(1)) is not None:
+        if (stack := self._processes()) is not None:
             mean, variance = (part[:, 0] for part in stack.moments(X))
         elif isinstance(self.model, JointGradientGP):
             mean, variance = self._standardized(*self.model.moments(torch.from_numpy(X)))
@@ -56,7 +60,7 @@ class ValueAcquisition(SurrogateAcquisition):
     @final
     def value_and_gradient(self, X: Array) -> ValueAndGradient:
         """Values and derivatives by the point, `m x d -> m, m x d`."""
-        if (stack := self._processes(1)) is not None:
+        if (stack := self._processes()) is not None:
             moments, pullback = stack.moments_and_pullback(X)
             mean, variance = moments.mean[:, 0], moments.variance[:, 0]
         elif isinstance(self.model, JointGradientGP):

@@ -25,7 +25,7 @@ def report_fits(
     rows = []
     for dim, n in sizes:
         with console.status(f"d = {dim}, n = {n}") as status:
-            show = partial(_show, status, f"d = {dim}, n = {n}")
+            show = partial(show_status, status, f"d = {dim}, n = {n}")
             rows.append(measure_fit(dim, n, steps=steps, peer_steps=peer_steps, show=show))
         console.print(fit_table(rows[-1:]))
     return rows
@@ -49,7 +49,8 @@ def report_growth(
     return rows
 
 
-def _show(status: Status, size: str, what: str) -> None:
+def show_status(status: Status, size: str, what: str) -> None:
+    """Beside the spinner: what is measured, and what is being done."""
     status.update(f"{size}: {what}")
 
 

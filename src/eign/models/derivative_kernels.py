@@ -164,7 +164,9 @@ def covariance_blocks(terms: Sequence[Term], delta: Array, *, left: bool, right:
             blocks[1:, 0] += slope
         if left and right:
             curvature = phi2 * scaled
-            if term.structure == "full":
+            if term.structure == "full" and term is terms[0]:
+                np.multiply(curvature[:, None], -scaled, out=blocks[1:, 1:])
+            elif term.structure == "full":
                 blocks[1:, 1:] -= curvature[:, None] * scaled
             else:
                 np.einsum("ii...->i...", blocks[1:, 1:])[...] -= curvature * scaled

@@ -86,9 +86,9 @@ class JointEvaluator:
         return JointNormals(mean, covariance), whitened
 
     def _product(self, vectors: Array, *, transposed: bool) -> Array:
-        """Rows times L^{-T}, or L^{-1}, `m x (d+1) x N`."""
+        """Rows times L^{-T}, or L^{-1}, `m x (d+1) x N`; may take the memory of the rows."""
         if not vectors.size:
             return vectors
         flat = vectors.reshape(-1, vectors.shape[-1])
-        product = blas.dtrmm(1.0, self.whitener.T, flat.T, lower=0, trans_a=int(transposed))
+        product = blas.dtrmm(1.0, self.whitener.T, flat.T, lower=0, trans_a=int(transposed), overwrite_b=1)
         return np.asarray(product.T).reshape(vectors.shape)

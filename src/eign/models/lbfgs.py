@@ -2,19 +2,20 @@ r"""Projected L-BFGS for many small, independent, box-bounded problems at once.
 
 Each problem has its own memory, line search and stopping test; only the evaluation is shared, and problems that are
 done leave it. SciPy's L-BFGS-B costs about 0.1 ms of interpreter time per problem and iteration, more than evaluating
-a Gaussian process with 50 points; here that cost is paid once for the whole batch.
+a Gaussian process with 50 points; here that cost is paid once for the whole batch. Small models still spend a third of
+their time on it, so the problems that run are stored without gaps, and a round makes few calls on whole arrays.
 
 | symbol | meaning | shape |
 |---|---|---|
 | x, f, g | iterate, value, gradient | `B x p`, `B`, `B x p` |
-| s, y | last steps and the changes of the gradient along them | `B x m x p` |
+| s, y | last steps and the changes of the gradient along them, scaled so that s'y = 1 | `B x m x 2 x p` |
 | B0 | curvature of the model before the secant pairs, given with each evaluation or a multiple of 1 | `B x p x p` |
 | F | free coordinates: not held at a bound by a gradient that points out of the box | `B x p` |
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,10 @@ Index = NDArray[np.intp]
 
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-10
+# Where the function does not curve upwards along a step the model stays as it is, and the next step is so much longer.
+_EXPANSION = 4.0
+# Below this cosine of s and y the pair says nothing about the curvature.
+_SMALLEST_COSINE = 1e-10
 
 
 class Evaluation(NamedTuple):
@@ -55,7 +60,7 @@ class Minimum:
         value: Their values, `B`.
         gradient: Their gradients, `B x p`.
         evaluations: Evaluations spent on each problem, `B`.
-        converged: Whether a stopping test was met, rather than the limit of iterations or a failed line search, `B`.
+        converged: Whether a stopping test was met, rather than the limit of evaluations or a failed line search, `B`.
         memory: The secant pairs at the end, for a later search of a similar function.
     """
 
@@ -74,44 +79,59 @@ class Stopping:
     Attributes:
         decrease: The quadratic model promises no more than this, `-g'p/2 <= decrease`; a number, or one per problem.
         gradient: Largest component of the projected gradient.
-        iterations: Limit on the iterations of each problem.
         evaluations: Limit on the evaluations of each problem; a number, or one per problem.
     """
 
     decrease: float | Array = 0.0
     gradient: float = 1e-8
-    iterations: int = 200
     evaluations: int | Index = 400
 
 
-class _State:
-    """The batch, as columns; methods take the indices of the problems they touch."""
+class _Running:
+    """The problems that are not done, A of them, as columns."""
 
-    def __init__(self, x: Array, start: Evaluation, memory: Memory, *, pairs: int) -> None:
-        batch = len(x)
-        self.x, self.value, self.gradient, self.curvature = x, start.value, start.gradient, start.curvature
-        self.steps, self.changes = memory
-        self.scale = np.zeros(batch)  # s'y / y'y of the newest pair of this search; 0 before there is one
-        self.pairs = pairs  # how many of the newest pairs may differ from zero
-        self.direction, self.step = np.zeros_like(x), np.ones(batch)
-        self.iterations = np.zeros(batch, dtype=np.intp)
-        self.evaluations = np.ones(batch, dtype=np.intp)
-        self.converged = np.zeros(batch, dtype=np.bool_)
+    RESULTS: Final = ("x", "value", "gradient", "evaluations", "converged", "pairs")
 
-    def accept(self, index: Index, x: Array, new: Evaluation) -> None:
-        """Move the problems `index` to `x`, remembering the secant pair if the function curves upwards along it."""
-        step, change = x - self.x[index], new.gradient - self.gradient[index]
-        inner, square = _dot(step, change), _dot(change, change)
-        curved = inner > 1e-10 * np.sqrt(square * _dot(step, step))
-        kept = index[curved]
-        for history, newest in ((self.steps, step), (self.changes, change)):
-            history[kept, 1:] = history[kept, :-1]
-            history[kept, 0] = newest[curved]
-        self.scale[kept] = inner[curved] / square[curved]
-        self.pairs = min(self.pairs + 1, self.steps.shape[1])
-        self.x[index], self.value[index], self.gradient[index] = x, new.value, new.gradient
+    def __init__(
+        self, x: Array, start: Evaluation, memory: int | Memory, stopping: Stopping, *, lower: Array, upper: Array
+    ) -> None:
+        count, dim = x.shape
+        self.index = np.arange(count)
+        self.low, self.high = np.broadcast_to(lower, x.shape), np.broadcast_to(upper, x.shape)
+        self.limit = np.array(np.broadcast_to(stopping.evaluations, count))
+        self.promise = np.broadcast_to(stopping.decrease, count)  # a smaller one is not worth an evaluation
+        self.x, self.value, self.gradient = x, start.value.copy(), start.gradient.copy()
+        self.curvature = None if start.curvature is None else start.curvature.copy()
+        if isinstance(memory, int):
+            self.pairs = np.zeros((count, memory, 2, dim))
+            self.used = 0  # of the newest pairs, which come first, so many may differ from zero
+        else:
+            self.pairs = _normalized(np.stack(memory, axis=2))
+            self.used = self.pairs.shape[1]
+        self.step = np.ones(count)  # of the next one along the direction; below 1 after one that was refused
+        self.evaluations = np.ones(count, dtype=np.intp)
+        self.converged = np.zeros(count, dtype=np.bool_)
+
+    def keep(self, rows: Mask) -> None:
+        """Forget the other problems."""
+        for name, column in vars(self).items():
+            if isinstance(column, np.ndarray):
+                setattr(self, name, column[rows])
+
+    def move(self, rows: Index | slice, x: Array, new: Evaluation) -> None:
+        """Take the problems `rows` to x, remembering the secant pair if the function curves upwards along it."""
+        newest = np.stack([x - self.x[rows], new.gradient - self.gradient[rows]], axis=1)
+        self.x[rows], self.value[rows], self.gradient[rows] = x, new.value, new.gradient
         if self.curvature is not None and new.curvature is not None:
-            self.curvature[index] = new.curvature
+            self.curvature[rows] = new.curvature
+        factor = _factors(newest)
+        self.step[rows] = np.where(factor > 0, 1.0, _EXPANSION * self.step[rows])
+        if np.count_nonzero(factor) < len(factor):
+            curved = factor > 0
+            rows, newest, factor = np.arange(len(self.x))[rows][curved], newest[curved], factor[curved]
+        self.pairs[rows, 1:] = self.pairs[rows, :-1]
+        self.pairs[rows, 0] = newest * factor[:, None, None]
+        self.used = min(self.used + 1, self.pairs.shape[1])
 
 
 def minimize(
@@ -123,6 +143,7 @@ def minimize(
     stopping: Stopping | None = None,
     memory: int | Memory = 10,
     longest_step: float = np.inf,
+    known: Evaluation | None = None,
 ) -> Minimum:
     r"""Minimise B independent functions of p variables over the box `lower <= x <= upper`.
 
@@ -139,6 +160,7 @@ def minimize(
         stopping: Tolerances and limits.
         memory: How many secant pairs to keep for each problem, or those of an earlier search to begin with.
         longest_step: Largest change of a coordinate in one iteration.
+        known: The evaluation at the starting points, where there is one already; it is counted all the same.
 
     Returns:
         The end of each problem.
@@ -148,134 +170,107 @@ def minimize(
     array([[1., 1.]])
     """
     stopping = stopping or Stopping()
-    x = np.clip(start, lower, upper).astype(np.float64)
-    low, high = np.broadcast_to(lower, x.shape), np.broadcast_to(upper, x.shape)
-    promise = np.broadcast_to(np.asarray(stopping.decrease, dtype=np.float64), x.shape[:1])
-    if isinstance(memory, int):
-        pairs = Memory(*np.zeros((2, len(x), memory, x.shape[1])))
-    else:
-        pairs = Memory(memory.steps.copy(), memory.changes.copy())
-    limit = np.broadcast_to(np.asarray(stopping.evaluations), x.shape[:1])
-    known = 0 if isinstance(memory, int) else pairs.steps.shape[1]
-    state = _State(x, _copied(objective(x, np.arange(len(x)))), pairs, pairs=known)
-    turning, backtracking = np.flatnonzero(np.isfinite(state.value)), np.empty(0, dtype=np.intp)
-    # A problem that backtracks does not keep the others waiting: they are evaluated together with it.
-    while True:
-        going = _turn(state, turning, stopping, promise, low=low, high=high, longest_step=longest_step)
-        if backtracking.size:
-            going = np.sort(np.concatenate([backtracking, going]))
-        going = going[state.evaluations[going] < limit[going]]
-        if not going.size:
-            break
-        turning, backtracking = _try(objective, state, going, low=low, high=high)
-    kept = Memory(state.steps, state.changes)
-    return Minimum(state.x, state.value, state.gradient, state.evaluations, state.converged, kept)
+    x = np.minimum(np.maximum(start, lower), upper)
+    first = objective(x, np.arange(len(x))) if known is None else known
+    run = _Running(x, first, memory, stopping, lower=lower, upper=upper)
+    ends = {name: getattr(run, name).copy() for name in _Running.RESULTS}
+    run.keep(np.isfinite(run.value))
+    while run.index.size:
+        ascent, promise, steepness = _ascent(run)
+        run.converged = (promise <= run.promise) | (steepness <= stopping.gradient)
+        done = run.converged | (run.evaluations >= run.limit)
+        if done.any():
+            for name, end in ends.items():
+                end[run.index[done]] = getattr(run, name)[done]
+            run.keep(~done)
+            ascent = ascent[~done]
+        if run.index.size:
+            _descend(objective, run, ascent, longest_step)
+    pairs = ends.pop("pairs")
+    return Minimum(**ends, memory=Memory(pairs[:, :, 0], pairs[:, :, 1]))
 
 
-def _turn(
-    state: _State,
-    index: Index,
-    stopping: Stopping,
-    promise: Array,
-    *,
-    low: Array,
-    high: Array,
-    longest_step: float,
-) -> Index:
-    """Give the problems `index` a new direction; returns those that are neither converged nor at their limit."""
-    index = index[state.iterations[index] < stopping.iterations]
-    if not index.size:
-        return index
-    state.iterations[index] += 1
-    gradient = state.gradient[index]
-    free = _free(state.x[index], gradient, low[index], high[index])
-    gradient = np.where(free, gradient, 0.0)
-    direction = _direction(state, index, free, gradient)
-    done = (-0.5 * _dot(gradient, direction) <= promise[index]) | (np.abs(gradient).max(axis=-1) <= stopping.gradient)
-    state.converged[index[done]] = True
-    index, direction = index[~done], direction[~done]
-    direction *= np.minimum(1.0, longest_step / np.abs(direction).max(axis=-1))[:, None]
-    state.direction[index], state.step[index] = direction, 1.0
-    return index
+def _ascent(run: _Running) -> tuple[Array, Array, Array]:
+    """H g on the free coordinates by the two-loop recursion, or g where that does not ascend.
 
-
-def _try(objective: Objective, state: _State, index: Index, *, low: Array, high: Array) -> tuple[Index, Index]:
-    """One evaluation along the clipped paths; returns the problems that moved, and those that backtrack.
-
-    The others have come to their end: no step is left that would change them.
+    Also half of its product with g, which is the decrease that the model promises, and the largest |g_i|.
     """
-    x, value = state.x[index], state.value[index]
-    trial = np.maximum(x + state.step[index, None] * state.direction[index], low[index])
-    np.minimum(trial, high[index], out=trial)
-    new = objective(trial, index)
-    state.evaluations[index] += 1
-    promised = _dot(state.gradient[index], trial - x)
-    excess = new.value - value
+    free = ~(((run.x <= run.low) & (run.gradient > 0)) | ((run.x >= run.high) & (run.gradient < 0)))
+    gradient, pairs = run.gradient, run.pairs[:, : run.used]
+    is_held = np.count_nonzero(free) < free.size
+    if is_held:
+        gradient, pairs = np.where(free, gradient, 0.0), _normalized(np.where(free[:, None, None], pairs, 0.0))
+    q = gradient.copy()
+    weights = []
+    for j in range(run.used):
+        weight = np.vecdot(pairs[:, j, 0], q)[:, None]
+        q -= weight * pairs[:, j, 1]
+        weights.append(weight)
+    if run.curvature is None:
+        q *= _newest_scale(pairs, q)[:, None]
+    elif is_held:
+        both = free[:, :, None] & free[:, None, :]
+        q = _solve(np.where(both, run.curvature, np.eye(q.shape[-1])), q)
+    else:
+        q = _solve(run.curvature, q)
+    for j in reversed(range(run.used)):
+        q += (weights[j] - np.vecdot(pairs[:, j, 1], q)[:, None]) * pairs[:, j, 0]
+    slope = np.vecdot(q, gradient)
+    falls = ~(slope > 0)
+    if np.count_nonzero(falls):
+        q[falls] = gradient[falls]
+        slope = np.vecdot(q, gradient)
+    return q, 0.5 * slope, np.abs(gradient).max(axis=-1)
+
+
+def _descend(objective: Objective, run: _Running, ascent: Array, longest_step: float) -> None:
+    """One evaluation along the clipped paths; problems whose step is refused, and cannot be shorter, get no more."""
+    run.step = np.minimum(run.step, longest_step / np.abs(ascent).max(axis=-1))
+    trial = run.x - run.step[:, None] * ascent
+    np.maximum(trial, run.low, out=trial)
+    np.minimum(trial, run.high, out=trial)
+    new = objective(trial, run.index)
+    run.evaluations += 1
+    promised = np.vecdot(run.gradient, trial - run.x)
+    excess = new.value - run.value
     # Below the rounding error of the value the test would only see noise: a step that keeps the value is accepted.
-    good = np.isfinite(excess) & (excess <= _SUFFICIENT_DECREASE * promised + 4e-15 * np.abs(value))
+    good = np.isfinite(excess) & (excess <= _SUFFICIENT_DECREASE * promised + 4e-15 * np.abs(run.value))
     good &= np.isfinite(new.gradient).all(axis=-1)
     if good.all():
-        state.accept(index, trial, new)
-        return index, index[:0]
-    state.accept(index[good], trial[good], _rows(new, good))
+        run.move(slice(None), trial, new)
+        return
+    # A problem that backtracks does not keep the others waiting: they are evaluated together with it.
     with np.errstate(all="ignore"):
         shrink = -0.5 * promised / (excess - promised)
-    state.step[index] *= np.clip(np.where(np.isfinite(shrink), shrink, 0.1), 0.1, 0.5)
-    return index[good], index[~good & (state.step[index] > _SMALLEST_STEP)]
+    shrink = np.clip(np.where(np.isfinite(shrink), shrink, 0.1), 0.1, 0.5)
+    run.step = np.where(good, run.step, run.step * shrink)
+    run.limit[run.step <= _SMALLEST_STEP] = 0
+    curvature = None if new.curvature is None else new.curvature[good]
+    run.move(np.flatnonzero(good), trial[good], Evaluation(new.value[good], new.gradient[good], curvature))
 
 
-def _free(x: Array, gradient: Array, low: Array, high: Array) -> Mask:
-    """Coordinates that may move: neither fixed nor pressed against a bound."""
-    return ~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0)))
+def _factors(pairs: Array) -> Array:
+    """What makes s'y = 1 of the pairs `... x 2 x p`: 1 / sqrt(s'y), or 0 where the function does not curve upwards."""
+    steps, changes = pairs[..., 0, :], pairs[..., 1, :]
+    inner = np.vecdot(steps, changes)
+    curved = inner > _SMALLEST_COSINE * np.sqrt(np.vecdot(steps, steps) * np.vecdot(changes, changes))
+    return np.asarray(curved / np.sqrt(np.where(curved, inner, 1.0)))
 
 
-def _direction(state: _State, active: Index, free: Mask, gradient: Array) -> Array:
-    """Two-loop recursion on the free coordinates; steepest descent where the result is no descent direction."""
-    steps, changes = state.steps[active, : state.pairs], state.changes[active, : state.pairs]
-    if not free.all():
-        steps, changes = np.where(free[:, None], steps, 0.0), np.where(free[:, None], changes, 0.0)
-    inner = _dot(steps, changes)
-    usable = inner > 1e-10 * np.sqrt(_dot(steps, steps) * _dot(changes, changes))
-    inverse = np.where(usable, 1.0, 0.0) / np.where(usable, inner, 1.0)
-    weights = np.zeros(inner.shape)
-    used = np.flatnonzero(usable.any(axis=0))
-    q = gradient.copy()
-    for j in used:
-        weights[:, j] = inverse[:, j] * _dot(steps[:, j], q)
-        q -= weights[:, j, None] * changes[:, j]
-    q = _start_direction(state, active, free, q)
-    for j in used[::-1]:
-        correction = weights[:, j] - inverse[:, j] * _dot(changes[:, j], q)
-        q += correction[:, None] * steps[:, j]
-    q = np.where(free, q, 0.0)
-    uphill = ~(_dot(q, gradient) > 0)
-    q[uphill] = gradient[uphill]
-    return -q
+def _normalized(pairs: Array) -> Array:
+    """Pairs `... x 2 x p` with s'y = 1, or zero."""
+    return np.asarray(_factors(pairs)[..., None, None] * pairs)
 
 
-def _start_direction(state: _State, active: Index, free: Mask, q: Array) -> Array:
-    """B0^{-1} q: the given curvature on the free coordinates, or the scale of the newest pair."""
-    if state.curvature is not None:
-        both = free[:, :, None] & free[:, None, :]
-        matrix = np.where(both, state.curvature[active], np.eye(q.shape[-1]))
-        return np.asarray(np.linalg.solve(matrix, q[..., None])[..., 0])
-    # Before there is a pair, a first step of at most unit length.
-    first = 1.0 / np.maximum(1.0, np.sqrt(_dot(q, q)))
-    scale = state.scale[active]
-    return np.where(scale > 0, scale, first)[:, None] * q
+def _newest_scale(pairs: Array, q: Array) -> Array:
+    """H0 = s'y / y'y of the newest pair; without a pair what makes the first step at most of unit length."""
+    square = np.vecdot(pairs[:, 0, 1], pairs[:, 0, 1]) if pairs.shape[1] else np.zeros(len(q))
+    known = square > 0
+    if np.count_nonzero(known) == len(q):
+        return 1.0 / square
+    first = 1.0 / np.maximum(1.0, np.sqrt(np.vecdot(q, q)))
+    return np.where(known, 1.0 / np.where(known, square, 1.0), first)
 
 
-def _dot(a: Array, b: Array) -> Array:
-    return np.asarray(np.einsum("...i,...i->...", a, b))
-
-
-def _rows(evaluation: Evaluation, rows: Mask) -> Evaluation:
-    curvature = evaluation.curvature
-    return Evaluation(evaluation.value[rows], evaluation.gradient[rows], None if curvature is None else curvature[rows])
-
-
-def _copied(evaluation: Evaluation) -> Evaluation:
-    curvature = evaluation.curvature
-    return Evaluation(
-        evaluation.value.copy(), evaluation.gradient.copy(), None if curvature is None else curvature.copy()
-    )
+def _solve(matrices: Array, vectors: Array) -> Array:
+    return np.asarray(np.linalg.solve(matrices, vectors[..., None])[..., 0], dtype=np.float64)

@@ -9,7 +9,7 @@ to the derivative by x_k (notation of `eign.models.processes`): one matrix produ
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -44,6 +44,7 @@ class ProcessStack:
         whitener: A, `B x n x n`.
         alpha: `B x n`.
         observed: `B x 1 x n`, or None if nothing is missing.
+        floor: Of the variances, `B x 1`.
     """
 
     kernel: Correlation
@@ -55,6 +56,7 @@ class ProcessStack:
     whitener: Array
     alpha: Array
     observed: NDArray[np.bool_] | None
+    floor: Array
 
     @classmethod
     def of(cls, processes: Processes, members: slice = slice(None)) -> "ProcessStack":
@@ -76,6 +78,19 @@ class ProcessStack:
             processes.factor.whitener[members],
             processes.alpha[members],
             None if observed.all() else observed[:, None, :],
+            np.full((len(scaled), 1), SMALLEST_VARIANCE),
+        )
+
+    def in_units(self, shift: Array, scale: Array) -> "ProcessStack":
+        """The processes `shift + scale f`, one number of each for each process."""
+        factor = scale[:, None]
+        return replace(
+            self,
+            outputscale=self.outputscale * factor[..., None] ** 2,
+            mean=shift[:, None] + factor * self.mean,
+            whitener=self.whitener / factor[..., None],
+            alpha=self.alpha / factor,
+            floor=self.floor * factor**2,
         )
 
     def __len__(self) -> int:
@@ -92,6 +107,7 @@ class ProcessStack:
             self.whitener[members],
             self.alpha[members],
             None if self.observed is None else self.observed[members],
+            self.floor[members],
         )
 
     def moments(self, x: Array) -> Moments:
@@ -105,20 +121,20 @@ class ProcessStack:
 
         results = map_threads(evaluate, self._stacks(min(rows, len(x))), size=len(x) * self.alpha.shape[1] // 200)
         mean, variance = (np.concatenate(part).T for part in zip(*results, strict=True))
-        return Moments(mean, np.maximum(variance, SMALLEST_VARIANCE))
+        return Moments(mean, np.maximum(variance, self.floor.T))
 
     def moments_and_pullback(self, x: Array) -> tuple[Moments, Pullback]:
         """The same, and what carries derivatives by them back to x; a variance at its floor does not move."""
         stacks = self._stacks(len(x))
         if len(stacks) == 1:
             (mean, variance), pull = self._evaluate(x)
-            floored = np.maximum(variance, SMALLEST_VARIANCE)
-            moves = variance > SMALLEST_VARIANCE
-            return Moments(mean.T, floored.T), lambda by_mean, by_variance: pull(by_mean.T, by_variance.T * moves)
+            moves = variance > self.floor
+            moments = Moments(mean.T, np.maximum(variance, self.floor).T)
+            return moments, lambda by_mean, by_variance: pull(by_mean.T, by_variance.T * moves)
         size = len(x) * self.alpha.shape[1] // 60
         results = map_threads(lambda stack: stack._evaluate(x), stacks, size=size)
         mean, variance = (np.concatenate(part).T for part in zip(*(moments for moments, _ in results), strict=True))
-        above_floor = variance > SMALLEST_VARIANCE
+        above_floor = variance > self.floor.T
 
         def pullback(by_mean: Array, by_variance: Array) -> Array:
             by_variance = np.where(above_floor, by_variance, 0.0).T
@@ -132,7 +148,7 @@ class ProcessStack:
 
             return np.asarray(sum(map_threads(pull, range(len(stacks)), size=size)))
 
-        return Moments(mean, np.maximum(variance, SMALLEST_VARIANCE)), pullback
+        return Moments(mean, np.maximum(variance, self.floor.T)), pullback
 
     def _stacks(self, points: int) -> list["ProcessStack"]:
         """Groups that fit into the cache."""

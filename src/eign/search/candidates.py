@@ -1,5 +1,6 @@
 """Where a search begins: candidates over the whole cube, candidates around incumbents, and starts drawn from both."""
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -12,12 +13,25 @@ Index = NDArray[np.intp]
 # Around an incumbent about this many coordinates change, each by a normal step of a size from this range.
 _CHANGED_COORDINATES: Final = 5.0
 _STEP_SIZES: Final = (1e-3, 0.2)
+# Of the coordinates of a Sobol point, in torch.
+_BITS: Final = 30
 
 
-def global_candidates(count: int, dim: int, *, seed: int) -> Array:
-    """Scrambled Sobol points of the unit cube, `count x dim`."""
-    engine = torch.quasirandom.SobolEngine(dim, scramble=True, seed=seed)
-    return np.asarray(engine.draw(count, dtype=torch.float64).numpy())
+def global_candidates(count: int, dim: int, rng: np.random.Generator) -> Array:
+    """Scrambled Sobol points of the unit cube with a random digital shift, `count x dim`.
+
+    The shift changes bits of all points alike, which keeps how evenly they lie, and is drawn a hundred times faster
+    than another scrambling.
+    """
+    shift = rng.integers(1 << _BITS, size=dim)
+    return np.asarray(((_scrambled_sobol(count, dim) ^ shift) + 0.5) * 2.0**-_BITS)
+
+
+@lru_cache(maxsize=16)
+def _scrambled_sobol(count: int, dim: int) -> NDArray[np.int64]:
+    """One scrambling, as whole numbers of `_BITS` bits."""
+    points = torch.quasirandom.SobolEngine(dim, scramble=True, seed=0).draw(count, dtype=torch.float64)
+    return np.asarray(np.ldexp(points.numpy(), _BITS).astype(np.int64))
 
 
 def local_candidates(incumbents: Array, count: int, rng: np.random.Generator) -> Array:
@@ -38,11 +52,14 @@ def local_candidates(incumbents: Array, count: int, rng: np.random.Generator) ->
 def boltzmann_starts(values: Array, count: int, rng: np.random.Generator, *, inverse_temperature: float = 1.0) -> Index:
     r"""Positions of candidates drawn without replacement with probability proportional to exp(eta z), best first.
 
-    Here z are the values in their own standard deviations from their mean. The candidate with the best value is always
-    among them. Adding Gumbel noise to eta z and taking the largest is the same as drawing one after the other.
+    Here z are the values in their own standard deviations, those below the median as if they were there: of LogEI they
+    are hundreds lower, and would make all others alike. The candidate with the best value is always among them. Adding
+    Gumbel noise to eta z and taking the largest is the same as drawing one after the other.
     """
-    spread = values.std()
-    z = (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+    middle = len(values) // 2
+    floored = np.maximum(values, np.partition(values, middle)[middle])
+    spread = floored.std()
+    z = floored / spread if spread > 0 else np.zeros_like(values)
     keys = inverse_temperature * z + rng.gumbel(size=values.shape)
     best = int(values.argmax())
     keys[best] = np.inf

@@ -25,14 +25,20 @@ CLOSEST: Final = 1e-9
 _LOCAL_SHARE: Final = 8
 """One candidate around the incumbents for so many over the whole cube."""
 
+# Standard deviations that differ by less, relative to the largest, say the same.
+_SAME_SIGMA: Final = 1e-12
 
 # Progress is measured from this quantile of the candidates' values up to the best of them, then to the best so far. Of
 # LogEI the lower ones are hundreds below, and say nothing about the height of a peak.
 _LEVEL: Final = 0.9
-_ROUGH: Final = lbfgs.Stopping(decrease=3e-2, gradient=1e-6, iterations=8, evaluations=16)
-_FINE: Final = lbfgs.Stopping(decrease=1e-6, gradient=1e-8, iterations=40, evaluations=60)
-_LEADERS: Final = 3
-_MEMORY: Final = 5
+_ROUGH: Final = lbfgs.Stopping(decrease=3e-2, gradient=1e-6, evaluations=10)
+_FINE: Final = lbfgs.Stopping(decrease=1e-7, gradient=1e-8, evaluations=45)
+# So many of the starts may go on to their tops: those that are not on the way to one that is known, and promise more
+# than this share of what they are behind it.
+_LEADERS: Final = 4
+_MERGED: Final = 0.05
+_HOPELESS: Final = 0.1
+_MEMORY: Final = 8
 _LONGEST_STEP: Final = 0.1
 
 
@@ -43,11 +49,13 @@ class Suggestion(NamedTuple):
         x: A point of the unit cube, `d`.
         value: The acquisition there, as it was given: without rescaling.
         is_fallback: Whether the acquisition was flat, or left no new point, and the suggestion explores instead.
+        target: What was maximised: the acquisition, with its terms rescaled where that was asked for.
     """
 
     x: Tensor
     value: float
     is_fallback: bool
+    target: SurrogateAcquisition
 
 
 class Effort(NamedTuple):
@@ -102,7 +110,7 @@ def maximize(
     if count < 1 or not 1 <= tries <= count:
         raise ValueError(f"restarts={tries} and raw_samples={count}, expected 1 <= restarts <= raw_samples")
     rng = np.random.default_rng(seed)
-    raw = global_candidates(count, dim, seed=seed)
+    raw = global_candidates(count, dim, rng)
     if len(best):
         raw = np.concatenate([raw, local_candidates(best, max(1, count // _LOCAL_SHARE), rng)])
     forbidden = np.empty((0, dim)) if is_noisy else seen
@@ -115,7 +123,7 @@ def maximize(
             found = _best_new(np.concatenate([ends, raw]), np.concatenate([heights, values]), forbidden)
         point = _explore(acquisition, raw, seen, forbidden, rng) if found is None else found
         value = float(acquisition.evaluate(point[None])[0])
-    return Suggestion(torch.from_numpy(point), value, found is None)
+    return Suggestion(torch.from_numpy(point), value, found is None, target)
 
 
 def _evaluated(
@@ -155,38 +163,56 @@ def _pool(
 def _climb(target: SurrogateAcquisition, starts: Array, values: Array) -> tuple[Array, Array]:
     """Local maxima from the starts, `r x d`, and their heights; `values` are those of all candidates.
 
-    All starts climb until little is left to gain; only the highest go on to the top.
+    All starts climb until little is left to gain, the highest goes on to its top, and then those that may get higher.
     """
-    level = float(np.quantile(values, _LEVEL))
-    rough = _descend(target, starts, _ROUGH, memory=_MEMORY, scale=_spread(values, level))
-    leaders = np.argsort(rough.value, kind="stable")[:_LEADERS]
-    memory = lbfgs.Memory(rough.memory.steps[leaders], rough.memory.changes[leaders])
+    rank = int(_LEVEL * (len(values) - 1))
+    level = float(np.partition(values, rank)[rank])
+    rough = _ascend(target, starts, _ROUGH, scale=_spread(values, level))
+    order = np.argsort(rough.value, kind="stable")
     # A narrow peak can be much higher than all candidates, and is then the better measure of progress.
-    scale = _spread(-rough.value[leaders[:1]], level) or _spread(values, level)
-    fine = _descend(target, rough.x[leaders], _FINE, memory=memory, scale=scale)
-    others = np.setdiff1d(np.arange(len(starts)), leaders)
-    return np.concatenate([fine.x, rough.x[others]]), -np.concatenate([fine.value, rough.value[others]])
+    scale = _spread(-rough.value[order[:1]], level) or _spread(values, level)
+    top = _ascend(target, rough, _FINE, rows=order[:1], scale=scale)
+    apart = np.abs(rough.x - top.x).max(axis=-1) > _MERGED
+    others = order[1:_LEADERS][apart[order[1:_LEADERS]]]
+    behind = (rough.value[others] - top.value) / scale
+    fine = replace(_FINE, decrease=np.maximum(_FINE.decrease, _HOPELESS * behind))
+    last = _ascend(target, rough, fine, rows=others, scale=scale)
+    ends = (top, last, rough)
+    return np.concatenate([end.x for end in ends]), -np.concatenate([end.value for end in ends])
 
 
-def _descend(
-    target: SurrogateAcquisition, x: Array, stopping: lbfgs.Stopping, *, memory: int | lbfgs.Memory, scale: float
+def _ascend(
+    target: SurrogateAcquisition,
+    start: Array | lbfgs.Minimum,
+    stopping: lbfgs.Stopping,
+    *,
+    scale: float,
+    rows: NDArray[np.intp] | None = None,
 ) -> lbfgs.Minimum:
-    """Minimise the target's negative, in units of `scale`; the result is in its own units."""
+    """Minimise the target's negative, in units of `scale`; the result is in its own units.
+
+    `start` are points, or the end of an earlier ascent whose `rows` go on.
+    """
 
     def objective(x: Array, _: NDArray[np.intp]) -> lbfgs.Evaluation:
         value, gradient = target.value_and_gradient(x)
         return lbfgs.Evaluation(value / -scale, gradient / -scale)
 
-    if isinstance(memory, lbfgs.Memory):
-        memory = lbfgs.Memory(memory.steps, memory.changes / scale)
+    memory: int | lbfgs.Memory = _MEMORY
+    known = None
+    if isinstance(start, lbfgs.Minimum):
+        memory = lbfgs.Memory(start.memory.steps[rows], start.memory.changes[rows] / scale)
+        known = lbfgs.Evaluation(start.value[rows] / scale, start.gradient[rows] / scale)
+        start = start.x[rows]
     end = lbfgs.minimize(
         objective,
-        x,
+        start,
         lower=np.array(0.0),
         upper=np.array(1.0),
         stopping=stopping,
         memory=memory,
         longest_step=_LONGEST_STEP,
+        known=known,
     )
     pairs = lbfgs.Memory(end.memory.steps, end.memory.changes * scale)
     return replace(end, value=end.value * scale, gradient=end.gradient * scale, memory=pairs)
@@ -223,14 +249,14 @@ def _is_new(points: Array, forbidden: Array) -> Mask:
 def _explore(
     acquisition: SurrogateAcquisition, raw: Array, seen: Array, forbidden: Array, rng: np.random.Generator
 ) -> Array:
-    """The new candidate where f is least known; if it is known equally well everywhere, the farthest from all seen."""
+    """The new candidate where f is least known; of several where it is equally so, the farthest from all seen."""
     new = raw[_is_new(raw, forbidden)]
     if not len(new):
         new = rng.random(raw.shape)  # in many fewer than 1e9 tries per dimension, almost surely new
     with torch.no_grad():
         sigma = value_moments(acquisition.model, torch.from_numpy(new)).sigma.numpy()
-    if np.isfinite(sigma).all() and not is_flat(sigma):
-        return np.asarray(new[sigma.argmax()])
+    if np.isfinite(sigma).all():
+        new = new[sigma >= (1.0 - _SAME_SIGMA) * sigma.max()]
     if not len(seen):
         return np.asarray(new[0])
     squared = np.stack([((new - point) ** 2).sum(axis=1) for point in seen])

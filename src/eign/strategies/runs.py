@@ -13,8 +13,11 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
-from eign.strategies.design import design_point, generator, is_initial
-from eign.strategies.strategy import State, contains
+from eign.strategies.design import generator, initial_proposal, is_initial
+from eign.strategies.strategy import State, contains, nearest
+
+# A run from a point so close to another run's would repeat that run: such points were told to check the gradient.
+_SAME_RUN = 1e-3
 
 
 class Replay(NamedTuple):
@@ -39,25 +42,26 @@ def next_point(
     Memory: `starts`, the starting points of the runs so far.
     """
     if is_initial(state, data, pending):
-        return design_point(state.seed, state.dim, state.asked), state
+        return initial_proposal(state)
     used: set[int] = set()
     for start in state.memory.get("starts", ()):
         needed, rows = replay(np.array(start))
         used |= rows
         if needed is not None and not contains(pending, needed):
-            return needed, state
+            return needed, replace(state, reason="local")
     while True:
         start = _next_start(state, data, pending, used)
         state = replace(state, memory={**state.memory, "starts": [*state.memory.get("starts", ()), start.tolist()]})
         needed, rows = replay(start)
         used |= rows
         if needed is not None and not contains(pending, needed):
-            return needed, state
+            return needed, replace(state, reason="local" if rows else "restart")
 
 
 def _next_start(state: State, data: Observations, pending: Array, used: set[int]) -> Array:
-    """The best point told that no run has been through, or a new random one."""
-    unused = [row for row in np.flatnonzero(data.has_y).tolist() if row not in used]
+    """The best point told that no run has been through or close to, or a new random one."""
+    seen = data.x[sorted(used)]
+    unused = [row for row in np.flatnonzero(data.has_y).tolist() if nearest(seen, data.x[row])[1] > _SAME_RUN]
     if unused:
         return np.array(data.x[max(unused, key=lambda row: float(data.y[row]))])
     starts = len(state.memory.get("starts", ()))

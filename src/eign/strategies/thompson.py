@@ -22,7 +22,7 @@ def sampled_maximizer(model: IndependentGradientGP, *, candidates: int, seed: in
     observations, rng = model.observations, np.random.default_rng(seed)
     best = observations.x[np.argmax(np.where(observations.has_y, observations.y, -np.inf))]
     around = local_candidates(best[None], max(1, candidates // 8), rng)
-    points = np.concatenate([global_candidates(candidates, observations.dim, seed=seed), around])
+    points = np.concatenate([global_candidates(candidates, observations.dim, rng), around])
     with torch.no_grad():
         mean, covariance = model.standardized_normal(torch.from_numpy(points))
     level = float(covariance.diagonal().max()) * _JITTER

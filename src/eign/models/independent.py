@@ -98,6 +98,7 @@ class IndependentGradientGP(ValueModel):
         self._standardization = standardization or standardize_independent(self._observations)
         self._hyperparameters = Hyperparameters.default(self._observations.dim)
         self._warm_start: WarmStart | None = None
+        self._fitted_data: Data | None = None
         self._processes: Processes | None = None
         self._extends: IndependentGradientGP | None = None
 
@@ -149,7 +150,7 @@ class IndependentGradientGP(ValueModel):
         if self._given_standardization is None:
             self._standardization = standardize_independent(self._observations)
         self._processes = self._extends = None
-        data = self._data(self._observations)
+        data = self._fitted_data = self._data(self._observations)
         problems = [
             Problem(data.x[seen], target[seen], noise[seen])
             for target, noise, seen in zip(data.targets, data.noise, data.observed, strict=True)
@@ -232,7 +233,7 @@ class IndependentGradientGP(ValueModel):
         older, self._extends = self._extends, None
         with single_threaded_blas():
             if older is None:
-                data = self._data(self._observations)
+                data = self._fitted_data or self._data(self._observations)
                 self._processes = condition(self._correlation, self._hyperparameters, data)
             else:
                 new = self._observations[len(older.observations) :]
@@ -253,7 +254,7 @@ class IndependentGradientGP(ValueModel):
         for name in ("kernel", "noise", "_correlation", "_given_standardization", "_hyperparameters", "_warm_start"):
             setattr(model, name, getattr(self, name))
         model._observations, model._standardization = observations, self._standardization
-        model._processes = model._extends = None
+        model._processes = model._extends = model._fitted_data = None
         return model
 
     def _in_given_units(self, mean: Array, variance: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -10,7 +10,7 @@ DEV_READY := $(VENV)/.ready-dev
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint bench docs clean
+.PHONY: help install run test lint bench docs pictures clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,12 +37,19 @@ bench: $(DEV_READY)  ## the benchmarks; hours, for BoTorch takes its time
 	$(BIN)/eign speed --fit
 	$(BIN)/eign speed --growth
 	$(BIN)/eign speed
+	$(BIN)/python benchmarks/workers.py
+	$(BIN)/python benchmarks/batch_quality.py
 	$(BIN)/python benchmarks/gradient_check.py
 	$(BIN)/python benchmarks/paper_budgets.py
+	$(BIN)/python benchmarks/kill_study.py --kills 1000 --results results/kill_study.jsonl
+	$(BIN)/python benchmarks/optuna_comparison.py
 
 docs: $(DEV_READY)  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+pictures: $(DEV_READY)  ## draw the pictures of the documentation anew
+	$(BIN)/python docs/pictures.py
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

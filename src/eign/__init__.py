@@ -12,14 +12,17 @@ from eign._version import __version__
 if TYPE_CHECKING:
     from eign import acquisition, formulas, models, problems
     from eign.data import Observations
+    from eign.evaluation import Evaluation
     from eign.space import Box
     from eign.strategies import methods
-    from eign.study import Optimizer, maximize, minimize
+    from eign.study import Optimizer, StorageError, maximize, minimize, read_table, write_table
 
 __all__ = [
     "Box",
+    "Evaluation",
     "Observations",
     "Optimizer",
+    "StorageError",
     "__version__",
     "acquisition",
     "formulas",
@@ -28,16 +31,22 @@ __all__ = [
     "minimize",
     "models",
     "problems",
+    "read_table",
+    "write_table",
 ]
 
 _MODULES = {"acquisition", "formulas", "models", "problems"}
 _HOMES = {
     "Box": "eign.space",
+    "Evaluation": "eign.evaluation",
     "Observations": "eign.data",
     "Optimizer": "eign.study",
+    "StorageError": "eign.study",
     "maximize": "eign.study",
     "methods": "eign.strategies",
     "minimize": "eign.study",
+    "read_table": "eign.study",
+    "write_table": "eign.study",
 }
 
 

@@ -13,13 +13,16 @@ import operator
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eign.arrays import LARGEST, Array, Factor, Mask, as_floats, read_only, times_power
 from eign.space import Box
+
+if TYPE_CHECKING:
+    import pandas
 
 Numbers = ArrayLike | Sequence[Any]
 """Numbers in any nesting, with None for a missing one."""
@@ -140,6 +143,36 @@ class Observations:
         x, *others = (_decoded(stored[name]) for name in cls.__slots__)
         return cls(x, *others) if x else cls.empty(stored["dim"])
 
+    def columns(self, names: Sequence[str] | None = None) -> dict[str, Array]:
+        """As columns of a table: coordinates, `y`, `d_` and the name for gradients, `_var` after it for variances.
+
+        Gradients and variances are left out where none is known. Without names the coordinates are x0, x1 and so on.
+
+        >>> list(Observations([[0.1, 0.2]], [3.0], [[1.0, None]]).columns(["width", "height"]))
+        ['width', 'height', 'y', 'd_width', 'd_height']
+        """
+        named = column_names(self.dim, names)
+        arrays = (self.x, self.y[:, None], self.grad, self.y_var[:, None], self.grad_var)
+        optional = {2, 3, 4}
+        return {
+            name: array[:, i]
+            for which, (group, array) in enumerate(zip(named, arrays, strict=True))
+            if which not in optional or not np.isnan(array).all()
+            for i, name in enumerate(group)
+        }
+
+    def to_frame(self, names: Sequence[str] | None = None) -> "pandas.DataFrame":
+        """The `columns` as a pandas DataFrame.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("a DataFrame needs pandas: pip install 'eign[bench]' or pip install pandas") from error
+        return pandas.DataFrame(self.columns(names))
+
     def __len__(self) -> int:
         return len(self.x)
 
@@ -178,6 +211,25 @@ class Observations:
         made = object.__new__(cls)
         made._fill(*arrays)
         return made
+
+
+def column_names(dim: int, names: Sequence[str] | None = None) -> tuple[list[str], ...]:
+    """Names of the columns for x, y, grad, y_var and grad_var.
+
+    >>> column_names(1)
+    (['x0'], ['y'], ['d_x0'], ['y_var'], ['d_x0_var'])
+
+    Raises:
+        ValueError: two columns would have the same name.
+    """
+    given = [f"x{i}" for i in range(dim)] if names is None else list(names)
+    if len(given) != dim:
+        raise ValueError(f"expected {dim} names, one for each coordinate, got {given}")
+    groups = (given, ["y"], [f"d_{name}" for name in given], ["y_var"], [f"d_{name}_var" for name in given])
+    flat = [name for group in groups for name in group]
+    if twice := [name for name in given if flat.count(name) > 1]:
+        raise ValueError(f"a coordinate cannot be called {twice[0]!r} in a table: that column is taken")
+    return groups
 
 
 def to_unit(obs: Observations, box: Box) -> Observations:

@@ -49,7 +49,9 @@ def random_points_and_corners(box, n=200):
 
 
 def test_every_family_but_the_papers_own_has_a_peer():
-    assert {name.rpartition("-")[0] for name in problems.names()} - set(PEERS) == {"mixture"}
+    """GP samples and policy search have tests of their own."""
+    drawn = {"gp-sample", "acrobot", "acrobot-ending", "cartpole", "cartpole-fixed"}
+    assert {name.rpartition("-")[0] for name in problems.names()} - set(PEERS) - drawn == {"mixture"}
 
 
 @pytest.mark.parametrize(("family", "d"), CASES)

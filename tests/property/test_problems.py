@@ -23,6 +23,8 @@ def holder_kink(x):
     return min(to_sine, to_cosine, abs(np.hypot(*x) - np.pi), np.hypot(*x))
 
 
+# The gradient of policy search is an estimate; tests/unit/test_problems_control.py is about it.
+NAMES = [name for name in problems.names() if not name.startswith(("acrobot", "cartpole"))]
 KINKS = {"ackley-14": ackley_kink, "holder-table-2": holder_kink}
 
 
@@ -50,7 +52,7 @@ def smooth(problem, x, kink):
     return kink is None or kink(x) > 30 * STEP * (problem.bounds.upper - problem.bounds.lower).max()
 
 
-@pytest.mark.parametrize("name", problems.names())
+@pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
 def test_the_gradient_is_the_slope(name, data):
     problem = problems.get(name)
@@ -59,7 +61,7 @@ def test_the_gradient_is_the_slope(name, data):
     assert_gradient_is_the_slope(problem, x)
 
 
-@pytest.mark.parametrize("name", problems.names())
+@pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
 def test_the_gradient_is_the_slope_at_the_corners(name, data):
     problem = problems.get(name)
@@ -68,7 +70,7 @@ def test_the_gradient_is_the_slope_at_the_corners(name, data):
     assert_gradient_is_the_slope(problem, x)
 
 
-@pytest.mark.parametrize("name", problems.names())
+@pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
 def test_nothing_exceeds_the_optimum_and_all_is_finite(name, data):
     problem = problems.get(name)

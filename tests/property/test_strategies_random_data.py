@@ -14,7 +14,7 @@ from eign.strategies.design import design_point
 from eign.strategies.multistart import replay
 from eign.strategies.surrogate import within_row_budget
 
-CHEAP = ["sobol", "random", "l-bfgs", "cma-es"]
+CHEAP = ["sobol", "random", "l-bfgs", "reinforce", "cma-es"]
 MODELLED = ["ei-gn", "d-log-ei", "thompson"]
 SMALL = {"ei-gn": {"restarts": 2, "raw_samples": 16}, "d-log-ei": {"restarts": 2, "raw_samples": 16}}
 

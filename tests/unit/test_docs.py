@@ -54,7 +54,8 @@ def test_references_in_docstrings_resolve():
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
-def test_examples_run(page):
+def test_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     namespace: dict[str, object] = {}
     for code in re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE):
         exec(compile(code, page, "exec"), namespace)

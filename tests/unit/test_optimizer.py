@@ -134,20 +134,14 @@ def test_bad_seeds(seed):
         Optimizer(SQUARE, method="sobol", seed=seed)
 
 
-def test_storage_is_not_available_yet():
-    with pytest.raises(ValueError, match="not available yet"):
-        Optimizer(SQUARE, storage="study.db")
-
-
 def test_unknown_method_suggests_a_known_one():
     with pytest.raises(ValueError, match="there is no method 'ei_gn'; did you mean 'ei-gn'"):
         Optimizer(SQUARE, method="ei_gn")
 
 
 def test_methods_of_the_contract():
-    contract = (
-        "auto ei-gn ei log-ei ei-xi ucb ei-g ei-g-bound d-ei d-log-ei d-ei-gn thompson cma-es sobol random l-bfgs"
-    )
+    surrogates = "auto ei-gn ei log-ei ei-xi ucb ei-g ei-g-bound d-ei d-log-ei d-ei-gn thompson"
+    contract = f"{surrogates} cma-es sobol random l-bfgs reinforce"
     assert set(contract.split()) <= set(methods())
     assert all(line and "\n" not in line for line in methods().values())
 
@@ -179,16 +173,18 @@ def test_options_must_be_a_dict():
 
 def test_events_survive_json():
     told = Observations([[0.0, 1.0], [1.0, 2.0]], [1.5, np.inf], [[np.nan, 2.0], None], y_var=[0.1, np.nan])
-    for event in (Ask(np.array([[0.1, 0.2]])), Tell(told)):
+    for event in (Ask(np.array([[0.1, 0.2]]), ("initial",)), Tell(told)):
         assert event_from_json(json.loads(json.dumps(event.to_json(), allow_nan=False))) == event
-    assert Ask(np.zeros((1, 1))) != Tell(told)
+    assert Ask(np.zeros((1, 1)), ("model",)) != Tell(told)
+    with pytest.raises(ValueError, match="a reason for each of 1 points"):
+        Ask(np.zeros((1, 1)), ())
     with pytest.raises(ValueError, match="expected a stored ask or tell"):
         event_from_json({"event": "forget"})
 
 
 def test_a_study_follows_from_its_log():
     """Folding the events again gives the same data, pending points and state: what a file will rely on."""
-    opt = Optimizer(SQUARE, method="l-bfgs", seed=2)
+    opt = Optimizer(SQUARE, method="l-bfgs", seed=2, check_gradients=False)
     for _ in range(9):
         x = opt.ask(2)
         opt.tell(x[1], float(x[1] @ x[1]), 2 * x[1])
@@ -197,8 +193,8 @@ def test_a_study_follows_from_its_log():
     again = Optimizer(SQUARE, method="l-bfgs", seed=2)
     for event in opt._log:
         match event:
-            case Ask(x):
-                points, state = method.propose(state, again._data, again._pending_units(), len(x))
+            case Ask(x, _):
+                points, state = method.propose(state, again._data, again._pending.units, len(x))
                 np.testing.assert_array_equal(again.box.from_unit(points), x)
             case Tell(told):
                 state = method.update(state, again._inside(told))
@@ -225,3 +221,21 @@ def test_stationarity_is_relative_to_the_values_and_projected():
     opt.tell([0.5], 0.0, [1.0])
     spread = np.std([1.0, 3.0, 5.0, 0.0], ddof=1)
     assert opt.stationarity == pytest.approx(2.0 / spread)
+
+
+@pytest.mark.parametrize("method", ["sobol", "d-log-ei"])
+def test_propose_is_ask_for_who_keeps_the_points_elsewhere(method):
+    def fresh():
+        optimizer = Optimizer([(-1.0, 2.0), (1e-3, 1.0)], method=method, seed=4, options=options)
+        optimizer.tell([[0.5, 0.5], [1.5, 0.1], [-0.5, 0.9]], [1.0, 2.0, 3.0], np.ones((3, 2)))
+        return optimizer
+
+    options = {} if method == "sobol" else {"n_init": 2, "restarts": 2, "raw_samples": 32}
+    asking, proposing = fresh(), fresh()
+    pending: list[list[float]] = []
+    for number in range(4):
+        x = proposing.propose(pending, number=number)
+        assert np.array_equal(x, asking.ask())
+        pending.append(x.tolist())
+    assert len(proposing.pending) == 0
+    assert proposing.state.asked == 0

@@ -69,7 +69,7 @@ def _advance(progress: Progress, task: TaskID, best: float) -> None:
 
 
 def _run(problem: Problem, method: str, seed: int, report: Callable[[float], object]) -> DemoRun:
-    optimizer = Optimizer(problem.bounds, method=method, seed=seed, maximize=True)
+    optimizer = Optimizer(problem.bounds, method=method, seed=seed, maximize=True, check_gradients=False)
     values, seconds = [], 0.0
     for _ in range(BUDGET):
         start = time.perf_counter()
@@ -106,11 +106,11 @@ def _table(problem: Problem, runs: dict[str, list[DemoRun]]) -> Table:
 def _draw(problem: Problem, runs: dict[str, list[DemoRun]], figure: Path) -> None:
     import matplotlib.pyplot as plt
 
-    from eign.plot import convergence
+    from eign.plot import compare
 
     curves = {name: np.stack([run.best for run in of_method]) for name, of_method in runs.items()}
     drawing, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-    convergence(curves, optimum=problem.optimum, axes=axes)
+    compare(curves, maximize=True, optimum=problem.optimum, axes=axes)
     axes.set_title(f"{problem.name}: mean and standard error of {len(SEEDS)} seeds", loc="left", fontsize=10)
     drawing.savefig(figure, dpi=150)
     plt.close(drawing)

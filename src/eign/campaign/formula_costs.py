@@ -107,15 +107,15 @@ def measure_formula_costs(dims: tuple[int, ...] = (4, 14, 50), *, seconds: float
             plain = Moments.draw(d)
             tracked = plain.with_gradients()
             for name, formula in FORMULAS.items():
-                value = _fastest(lambda f=formula, m=plain: f(m), seconds)  # type: ignore[misc]
-                gradient = _fastest(lambda f=formula, m=tracked: f(m).sum().backward(), seconds)  # type: ignore[misc]
+                value = fastest(lambda f=formula, m=plain: f(m), seconds)  # type: ignore[misc]
+                gradient = fastest(lambda f=formula, m=tracked: f(m).sum().backward(), seconds)  # type: ignore[misc]
                 costs.append(Cost(name, d, 1e6 * value / POINTS, 1e6 * gradient / POINTS))
         return costs
     finally:
         torch.set_num_threads(threads)
 
 
-def _fastest(call: Callable[[], object], seconds: float) -> float:
+def fastest(call: Callable[[], object], seconds: float) -> float:
     """Shortest duration of a call: other work on the machine only ever adds to it."""
     call()  # the first call loads libraries and fills caches
     best, end = float("inf"), time.perf_counter() + seconds

@@ -7,9 +7,9 @@ model, one or two threads; once cold, as users run it, and once from the previou
 
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final, Literal, NamedTuple
 
@@ -113,43 +113,69 @@ class Growth:
     megabytes: float
 
 
-@dataclass(frozen=True)
-class _Run:
-    """Our ten steps: seconds and evaluations of each, theta after each."""
+@dataclass
+class _Ours:
+    """Our model as it grows, with seconds and evaluations of each step."""
 
-    seconds: list[float]
-    evaluations: list[int]
-    thetas: list[Array]
-    first_seconds: float
     model: IndependentGradientGP
+    threads: int
+    first_seconds: float
+    seconds: list[float] = field(default_factory=list)
+    evaluations: list[int] = field(default_factory=list)
 
 
-def measure_fit(dim: int, n: int, *, steps: int = 10, peer_steps: int | None = None) -> FitSpeed:
-    """Our steps beside BoTorch's at one size.
+@dataclass
+class _Peer:
+    """BoTorch's model as it grows, with the seconds of each step."""
+
+    start: Start
+    form: botorch_fits.Form
+    threads: int
+    model: botorch_fits.PeerModel
+    seconds: list[float] = field(default_factory=list)
+
+
+def measure_fit(
+    dim: int,
+    n: int,
+    *,
+    steps: int = 10,
+    peer_steps: int | None = None,
+    show: Callable[[str], object] = lambda _: None,
+) -> FitSpeed:
+    """Our steps beside BoTorch's at one size, in turn, so that both see the same state of the machine.
 
     Args:
         dim: 6 (Hartmann), 8 (Cosine), or another (Ackley).
         n: Points before the first step.
         steps: How many points are added, one at a time.
-        peer_steps: How many of these steps BoTorch takes; it needs half a minute for each at 14 x 500.
+        peer_steps: How many of these steps BoTorch takes; it needs minutes for each at 14 x 500.
+        show: Is told what is being done.
     """
     data = samples(dim, n + steps)
-    runs = {threads: _our_steps(data, n, steps, threads) for threads in (1, 2)}
-    threads = min(runs, key=lambda count: median(runs[count].seconds))
-    run = runs[threads]
-    peers, gap = _peer_steps(data, n, peer_steps or steps, run.thetas)
+    runs = [_our_start(data.first(n), threads) for threads in (1, 2)]
+    peers = _fastest_peers(data, n, show)
+    gap = -np.inf
+    for i in range(n, n + steps):
+        show(f"step {i - n + 1} of {steps}")
+        thetas = [_our_step(run, data.only(i)) for run in runs]
+        for peer in peers if i - n < (peer_steps or steps) else ():
+            _peer_step(peer, data.first(i + 1))
+            gap = max(gap, *(_gap(data.first(i + 1), theta, peer.model.theta()) for theta in thetas))
+    run = min(runs, key=lambda run: median(run.seconds))
+    cold, warm = (PeerTiming(peer.form, peer.threads, peer.start, median(peer.seconds)) for peer in peers)
     evaluations = sum(run.evaluations) / steps
-    ours, theirs = _posterior_seconds(run.model, data.first(n + steps))
+    ours, theirs = _posterior_seconds(run.model, data)
     return FitSpeed(
         dim=dim,
         n=n,
         seconds=median(run.seconds),
-        threads=threads,
+        threads=run.threads,
         first_seconds=run.first_seconds,
         evaluations=evaluations,
-        limit=evaluations * (n + steps / 2) ** 3 / dgemm_rate(threads),
-        cold=peers["cold"],
-        warm=peers["warm"],
+        limit=evaluations * (n + steps / 2) ** 3 / dgemm_rate(run.threads),
+        cold=cold,
+        warm=warm,
         gap=gap,
         posterior_seconds=ours,
         peer_posterior_seconds=theirs,
@@ -197,57 +223,50 @@ def dgemm_rate(threads: int) -> float:
         return 2e9 / min(_seconds(lambda: matrix @ matrix) for _ in range(10))
 
 
-def _our_steps(data: Samples, n: int, steps: int, threads: int) -> _Run:
-    seconds, evaluations, thetas = [], [], []
+def _our_start(data: Samples, threads: int) -> _Ours:
     with limited_threads(threads):
-        model = IndependentGradientGP(*data.first(n))
-        first_seconds = _seconds(model.fit_hyperparameters)
-        for i in range(n, n + steps):
-            started = time.perf_counter()
-            model = model.append(*data.only(i))
-            result = model.fit_hyperparameters()
-            seconds.append(time.perf_counter() - started)
-            evaluations.append(result.evaluations)
-            thetas.append(result.theta)
-    return _Run(seconds, evaluations, thetas, first_seconds, model)
+        model = IndependentGradientGP(*data)
+        return _Ours(model, threads, _seconds(model.fit_hyperparameters))
 
 
-def _peer_steps(data: Samples, n: int, steps: int, ours: Sequence[Array]) -> tuple[dict[Start, PeerTiming], float]:
-    """The fastest configuration for each start over the steps, and the worst gap of ours to them."""
-    timings: dict[Start, PeerTiming] = {}
-    gap = -np.inf
-    for start, (form, threads) in _fastest_configurations(data, n).items():
-        seconds = []
-        with limited_threads(threads):
-            peer = botorch_fits.build(data.x[:n], data.first(n).standardized(), form)
-            if start == "warm":
-                botorch_fits.fit(peer)
-            for step in range(steps):
-                seen = data.first(n + step + 1)
-                started = time.perf_counter()
-                previous = peer if start == "warm" else None
-                peer = botorch_fits.build(seen.x, seen.standardized(), form, start=previous)
-                botorch_fits.fit(peer)
-                seconds.append(time.perf_counter() - started)
-                gap = max(gap, _gap(seen, ours[step], peer.theta()))
-        timings[start] = PeerTiming(form, threads, start, median(seconds))
-    return timings, gap
+def _our_step(run: _Ours, new: Samples) -> Array:
+    """One more point and a refit; the hyperparameters."""
+    with limited_threads(run.threads):
+        started = time.perf_counter()
+        run.model = run.model.append(*new)
+        result = run.model.fit_hyperparameters()
+        run.seconds.append(time.perf_counter() - started)
+    run.evaluations.append(result.evaluations)
+    return result.theta
 
 
-def _fastest_configurations(data: Samples, n: int) -> dict[Start, tuple[botorch_fits.Form, int]]:
-    """One cold and one warm fit in every configuration; the fastest for each."""
-    seconds: dict[tuple[Start, botorch_fits.Form, int], float] = {}
+def _peer_step(peer: _Peer, seen: Samples) -> None:
+    with limited_threads(peer.threads):
+        started = time.perf_counter()
+        previous = peer.model if peer.start == "warm" else None
+        peer.model = botorch_fits.build(seen.x, seen.standardized(), peer.form, start=previous)
+        botorch_fits.fit(peer.model)
+        peer.seconds.append(time.perf_counter() - started)
+
+
+def _fastest_peers(data: Samples, n: int, show: Callable[[str], object]) -> list[_Peer]:
+    """Fitted to n points in every configuration, cold and then warm with one point more; the fastest of each kind."""
+    tried: list[_Peer] = []
     before, after = data.first(n), data.first(n + 1)
     for form in botorch_fits.FORMS:
         for threads in (1, 2):
+            show(f"BoTorch as {form} with {threads} thread{'s' * (threads > 1)}")
+            fitted = botorch_fits.build(before.x, before.standardized(), form)
             with limited_threads(threads):
-                cold = botorch_fits.build(before.x, before.standardized(), form)
-                seconds["cold", form, threads] = _seconds(lambda: botorch_fits.fit(cold))  # noqa: B023
-                warm = botorch_fits.build(after.x, after.standardized(), form, start=cold)
-                seconds["warm", form, threads] = _seconds(lambda: botorch_fits.fit(warm))  # noqa: B023
-    starts: tuple[Start, Start] = ("cold", "warm")
-    best = (min((key for key in seconds if key[0] == start), key=lambda key: seconds[key]) for start in starts)
-    return {start: (form, threads) for start, form, threads in best}
+                cold_seconds = _seconds(lambda: botorch_fits.fit(fitted))  # noqa: B023
+            warm = _Peer("warm", form, threads, fitted)
+            _peer_step(warm, after)
+            warm.model = fitted
+            tried += [_Peer("cold", form, threads, fitted, [cold_seconds]), warm]
+    chosen = [min((p for p in tried if p.start == start), key=lambda p: p.seconds[0]) for start in ("cold", "warm")]
+    for peer in chosen:
+        peer.seconds.clear()
+    return chosen
 
 
 def _gap(seen: Samples, ours: Array, theirs: Array) -> float:

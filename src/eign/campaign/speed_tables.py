@@ -1,8 +1,10 @@
 """The measurements of `speed`, as tables for the terminal."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 
 from eign.campaign.speed import (
@@ -22,8 +24,9 @@ def report_fits(
     """Measure refits at all sizes and return the rows; each is printed when it is there, for some take minutes."""
     rows = []
     for dim, n in sizes:
-        with console.status(f"d = {dim}, n = {n}"):
-            rows.append(measure_fit(dim, n, steps=steps, peer_steps=peer_steps))
+        with console.status(f"d = {dim}, n = {n}") as status:
+            show = partial(show_status, status, f"d = {dim}, n = {n}")
+            rows.append(measure_fit(dim, n, steps=steps, peer_steps=peer_steps, show=show))
         console.print(fit_table(rows[-1:]))
     return rows
 
@@ -44,6 +47,11 @@ def report_growth(
                 rows.append(row)
                 console.print(f"{model:<12} d {dim:>3}  n {n:>5}  {row.seconds:9.3f} s  {row.megabytes:7.0f} MB")
     return rows
+
+
+def show_status(status: Status, size: str, what: str) -> None:
+    """Beside the spinner: what is measured, and what is being done."""
+    status.update(f"{size}: {what}")
 
 
 def fit_table(rows: Sequence[FitSpeed]) -> Table:

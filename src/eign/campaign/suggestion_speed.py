@@ -7,8 +7,9 @@ suggestions, all are judged by one acquisition on one model: ours of that step.
 """
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from typing import Any, Final, Literal
 
@@ -23,6 +24,7 @@ from eign.acquisition import EIGN, incumbent
 from eign.campaign import botorch_fits, botorch_suggestions
 from eign.campaign.botorch_suggestions import Suggest
 from eign.campaign.speed import Samples, limited_threads, samples
+from eign.campaign.speed_tables import show_status
 from eign.models import IndependentGradientGP, JointGradientGP, fit
 from eign.search import default_effort, maximize
 from eign.search.candidates import global_candidates
@@ -49,12 +51,11 @@ _PEERS: Final[dict[ModelName, dict[str, Suggest]]] = {
 
 @dataclass(frozen=True)
 class PeerSpeed:
-    """BoTorch from one kind of start: its fastest configuration, seconds a suggestion, and its suggestions."""
+    """BoTorch from one kind of start: its fastest configuration, and seconds a suggestion."""
 
     form: str
     threads: int
     seconds: float
-    suggestions: list[Tensor]
 
 
 @dataclass(frozen=True)
@@ -95,75 +96,131 @@ class SuggestionSpeed:
         return self.peers[start].seconds / self.seconds
 
 
-@dataclass(frozen=True)
-class _Run:
-    """Our steps: seconds of fit and search, what was maximised and what was suggested."""
+@dataclass
+class _Ours:
+    """Our model as it grows, and the seconds of each step."""
 
-    fit_seconds: list[float]
-    search_seconds: list[float]
-    acquisitions: list[EIGN]
-    suggestions: list[Tensor]
+    model: Any
+    threads: int
+    fit_seconds: list[float] = field(default_factory=list)
+    search_seconds: list[float] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
         return median(map(sum, zip(self.fit_seconds, self.search_seconds, strict=True)))
 
 
+@dataclass
+class _Peer:
+    """BoTorch in one configuration, with what it starts from next and its seconds."""
+
+    start: Start
+    form: str
+    threads: int
+    suggest: Suggest
+    fitted: Any = None
+    seconds: list[float] = field(default_factory=list)
+
+
 def measure_suggestion(
-    model: ModelName, dim: int, n: int, *, steps: int = 10, peer_steps: int | None = None
+    model: ModelName,
+    dim: int,
+    n: int,
+    *,
+    steps: int = 10,
+    peer_steps: int | None = None,
+    show: Callable[[str], object] = lambda _: None,
 ) -> SuggestionSpeed:
-    """Our suggestions beside BoTorch's at one size.
+    """Our suggestions beside BoTorch's at one size, in turn, so that both see the same state of the machine.
 
     Args:
         model: "independent" or "joint".
         dim: Dimensions; see `eign.campaign.speed.samples` for the functions.
         n: Points before the first step.
         steps: How many points are added, one at a time, with a suggestion after each.
-        peer_steps: How many of these steps BoTorch takes; it needs half a minute for each at 14 x 500.
+        peer_steps: How many of these steps BoTorch takes; it needs minutes for each at 14 x 500.
+        show: Is told what is being done.
     """
     data = samples(dim, n + steps)
-    runs = {threads: _our_steps(model, data, n, steps, threads) for threads in (1, 2)}
-    threads = min(runs, key=lambda count: runs[count].seconds)
-    run = runs[threads]
-    peers = _peer_steps(model, data, n, peer_steps or steps, [target.weights for target in run.acquisitions])
-    pairs = [
-        (run.acquisitions[step], run.suggestions[step], other)
-        for peer in peers.values()
-        for step, other in enumerate(peer.suggestions)
-    ]
-    deficits = np.array([_deficit(*pair) for pair in pairs])
-    ours_searched = zip(run.acquisitions, run.suggestions, strict=True)
-    searched = np.array([_deficit(a, x, _botorch_search(a)) for a, x in list(ours_searched)[: peer_steps or steps]])
+    runs = [_our_start(model, data.first(n), threads) for threads in (1, 2)]
+    peers = _fastest_peers(model, data, n, runs[0], show)
+    deficits, searched = [], []
+    for i in range(n, n + steps):
+        show(f"step {i - n + 1} of {steps}")
+        (acquisition, x), *_ = [_our_step(run, data.only(i), seed=i) for run in runs]
+        if i - n < (peer_steps or steps):
+            others = [_peer_step(peer, data.first(i + 1), acquisition.weights) for peer in peers]
+            deficits += [_deficit(acquisition, x, other) for other in others]
+            searched.append(_deficit(acquisition, x, _botorch_search(acquisition)))
+    run = min(runs, key=lambda run: run.seconds)
     return SuggestionSpeed(
         model=model,
         dim=dim,
         n=n,
-        threads=threads,
+        threads=run.threads,
         fit_seconds=median(run.fit_seconds),
         search_seconds=median(run.search_seconds),
-        peers=peers,
-        not_lower=(int((deficits <= 1e-6).sum()), len(deficits)),
-        searched=(int((searched <= 1e-6).sum()), len(searched)),
-        shortfall=float(max(0.0, deficits.max(), searched.max())),
+        peers={peer.start: PeerSpeed(peer.form, peer.threads, median(peer.seconds)) for peer in peers},
+        not_lower=(sum(deficit <= 1e-6 for deficit in deficits), len(deficits)),
+        searched=(sum(deficit <= 1e-6 for deficit in searched), len(searched)),
+        shortfall=max(0.0, *deficits, *searched),
     )
 
 
-def _our_steps(name: ModelName, data: Samples, n: int, steps: int, threads: int) -> _Run:
-    run = _Run([], [], [], [])
+def _our_start(name: ModelName, data: Samples, threads: int) -> _Ours:
     with limited_threads(threads):
-        model = fit(_MODELS[name](*data.first(n)))
-        for i in range(n, n + steps):
-            started = time.perf_counter()
-            model = fit(model.append(*data.only(i)))
-            fitted = time.perf_counter()
-            best = incumbent(model)
-            acquisition = EIGN(model, best.best_f, best.best_grad, alpha=ALPHA)
-            found = maximize(acquisition, seed=i)
-            run.search_seconds.append(time.perf_counter() - fitted)
-            run.fit_seconds.append(fitted - started)
-            run.acquisitions.append(_maximized(acquisition, seed=i))
-            run.suggestions.append(found.x)
-    return run
+        return _Ours(fit(_MODELS[name](*data)), threads)
+
+
+def _our_step(run: _Ours, new: Samples, *, seed: int) -> tuple[EIGN, Tensor]:
+    """One more point, a refit and a suggestion; what was maximised, and the point."""
+    with limited_threads(run.threads):
+        started = time.perf_counter()
+        run.model = fit(run.model.append(*new))
+        fitted = time.perf_counter()
+        acquisition = _ei_gn(run.model)
+        found = maximize(acquisition, seed=seed)
+        run.search_seconds.append(time.perf_counter() - fitted)
+        run.fit_seconds.append(fitted - started)
+        return _maximized(acquisition, seed=seed), found.x
+
+
+def _peer_step(peer: _Peer, seen: Samples, weights: tuple[float, float]) -> Tensor:
+    effort = default_effort(seen.x.shape[1])
+    with limited_threads(peer.threads):
+        started = time.perf_counter()
+        found = peer.suggest(seen, effort=effort, weights=weights, start=peer.fitted)
+        peer.seconds.append(time.perf_counter() - started)
+    if peer.start == "warm":
+        peer.fitted = found.fitted
+    return found.x
+
+
+def _fastest_peers(name: ModelName, data: Samples, n: int, ours: _Ours, show: Callable[[str], object]) -> list[_Peer]:
+    """A suggestion in every configuration, cold and then warm with one point more; the fastest of each kind."""
+    weights = _maximized(_ei_gn(ours.model), seed=n).weights
+    tried: list[_Peer] = []
+    for form, suggest in _PEERS[name].items():
+        for threads in (1, 2):
+            show(f"BoTorch as {form} with {threads} thread{'s' * (threads > 1)}")
+            cold, warm = (_Peer(start, form, threads, suggest) for start in STARTS)
+            _peer_step(cold, data.first(n), weights)
+            effort = default_effort(data.x.shape[1])
+            with limited_threads(threads):
+                before = suggest(data.first(n), effort=effort, weights=weights, start=None).fitted
+            warm.fitted = before
+            _peer_step(warm, data.first(n + 1), weights)
+            warm.fitted = before
+            tried += [cold, warm]
+    fastest = [min((p for p in tried if p.start == start), key=lambda p: p.seconds[0]) for start in STARTS]
+    for peer in fastest:
+        peer.seconds.clear()
+    return fastest
+
+
+def _ei_gn(model: Any) -> EIGN:
+    best = incumbent(model)
+    return EIGN(model, best.best_f, best.best_grad, alpha=ALPHA)
 
 
 def _maximized(acquisition: EIGN, *, seed: int) -> EIGN:
@@ -171,43 +228,6 @@ def _maximized(acquisition: EIGN, *, seed: int) -> EIGN:
     dim = acquisition.model.observations.dim
     pool = global_candidates(default_effort(dim).raw_samples, dim, np.random.default_rng(seed))
     return acquisition.weighted(*rescaled(acquisition, acquisition.terms(pool)).weights)
-
-
-def _peer_steps(
-    name: ModelName, data: Samples, n: int, steps: int, weights: Sequence[tuple[float, float]]
-) -> dict[Start, PeerSpeed]:
-    """All configurations on the first step, and the fastest of each start on the others."""
-    effort = default_effort(data.x.shape[1])
-    trials: dict[Start, list[tuple[float, str, int, Any, Tensor]]] = {start: [] for start in STARTS}
-    for form, suggest in _PEERS[name].items():
-        for threads in (1, 2):
-            with limited_threads(threads):
-                # The fit before the first step, which the warm start needs, is the trial of the cold one.
-                started = time.perf_counter()
-                before = suggest(data.first(n), effort=effort, weights=weights[0], start=None)
-                trials["cold"].append((time.perf_counter() - started, form, threads, None, before.x))
-                started = time.perf_counter()
-                first = suggest(data.first(n + 1), effort=effort, weights=weights[0], start=before.fitted)
-                trials["warm"].append((time.perf_counter() - started, form, threads, first.fitted, first.x))
-    peers: dict[Start, PeerSpeed] = {}
-    for start in STARTS:
-        seconds, form, threads, fitted, x = min(trials[start], key=lambda trial: trial[0])
-        # The cold trial was one point short; its time counts, its suggestion was for other data.
-        times, suggestions = ([seconds], [x]) if start == "warm" else ([], [])
-        with limited_threads(threads):
-            for step in range(len(suggestions), steps):
-                started = time.perf_counter()
-                found = _PEERS[name][form](
-                    data.first(n + step + 1),
-                    effort=effort,
-                    weights=weights[step],
-                    start=fitted if start == "warm" else None,
-                )
-                times.append(time.perf_counter() - started)
-                fitted = found.fitted
-                suggestions.append(found.x)
-        peers[start] = PeerSpeed(form, threads, median(times), suggestions)
-    return peers
 
 
 def _botorch_search(acquisition: EIGN) -> Tensor:
@@ -255,12 +275,12 @@ def suggestion_table(rows: Sequence[SuggestionSpeed]) -> Table:
 
 
 def show_suggestion_speed(*, steps: int = 10, peer_steps: int | None = None, largest: int = 500) -> None:
-    """Measure every size with at most `largest` points and print the table."""
+    """Measure every size with at most `largest` points; each row is printed when it is there, for some take minutes."""
     console = Console()
-    rows = []
     for model, sizes in SIZES.items():
         for dim, n in sizes:
             if n <= largest:
-                with console.status(f"{model}, d = {dim}, n = {n}"):
-                    rows.append(measure_suggestion(model, dim, n, steps=steps, peer_steps=peer_steps))
-    console.print(suggestion_table(rows))
+                with console.status("") as status:
+                    show = partial(show_status, status, f"{model}, d = {dim}, n = {n}")
+                    row = measure_suggestion(model, dim, n, steps=steps, peer_steps=peer_steps, show=show)
+                console.print(suggestion_table([row]))

@@ -1,43 +1,112 @@
-"""Best value against evaluations."""
+"""One run: its values and the norms of its gradients against evaluations."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eign.arrays import Array
+from eign.plot.bands import regrets
+from eign.plot.runs import Run, read_run
+from eign.plot.style import BEST, EVALUATIONS, MODEL, TRUTH, new_axes, tidy
+from eign.study import Optimizer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which stay apart for colour-blind readers.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
-
-def convergence(curves: Mapping[str, Array], *, optimum: float | None = None, axes: "Axes | None" = None) -> "Axes":
-    """Mean and one standard error of the best value so far, one line for each name.
+def convergence(
+    run: Any,
+    *,
+    maximize: bool | None = None,
+    optimum: float | None = None,
+    regret: bool = False,
+    axes: "Axes | None" = None,
+) -> "Axes":
+    """Every value, and the best so far, against evaluations.
 
     Args:
-        curves: For each name the best values so far, `runs x evaluations`.
+        run: A result of `minimize` or `maximize`, an `Optimizer`, `Observations`, or the values in their order.
+        maximize: Whether larger values are better; None is what the run says, and minimising if it does not.
         optimum: Drawn as a dashed line, if known.
+        regret: Draw the distance to the optimum on a log scale instead.
         axes: Where to draw; None makes a new figure.
     """
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        _, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-    for (name, values), colour in zip(curves.items(), COLOURS * len(curves), strict=False):
-        values = np.atleast_2d(values)
-        evaluations = np.arange(1, values.shape[1] + 1)
-        mean = values.mean(axis=0)
-        axes.plot(evaluations, mean, color=colour, label=name, linewidth=1.8)
-        if len(values) > 1:
-            error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-            axes.fill_between(evaluations, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
-    if optimum is not None:
-        axes.axhline(optimum, color="0.4", linestyle="--", linewidth=1, label="optimum")
-    axes.set_xlabel("evaluations")
-    axes.set_ylabel("best value so far")
-    axes.spines[["top", "right"]].set_visible(False)
+    axes = new_axes() if axes is None else axes
+    seen = read_run(run, maximize=maximize)
+    values, best = seen.values, seen.best
+    if regret:
+        level = _required(optimum)
+        values, best = np.where(np.isfinite(values), regrets(values, level), np.nan), regrets(best, level)
+    evaluations = np.arange(1, len(values) + 1)
+    axes.plot(evaluations, values, "o", color=TRUTH, markersize=3.5, alpha=0.6, markeredgewidth=0, label="value")
+    axes.step(evaluations, best, where="post", color=MODEL, linewidth=2, label="best so far")
+    if regret:
+        axes.set_yscale("log")
+    else:
+        if optimum is not None:
+            axes.axhline(optimum, color=TRUTH, linestyle="--", linewidth=1, label="optimum")
+        _show_the_better(axes, Run(values, seen.gradients, seen.maximize), optimum)
+    tidy(axes, x=EVALUATIONS, y="distance to the optimum" if regret else "value")
     axes.legend(frameon=False)
     return axes
+
+
+def gradient_norm(run: Any, *, maximize: bool | None = None, axes: "Axes | None" = None) -> "Axes":
+    """The norm of every gradient, and of the gradient at the best point so far, on a log scale.
+
+    Of an `Optimizer` the norms are with respect to the unit cube, so that coordinates with different units can be
+    compared; a result does not know its box, and its norms are in user units.
+
+    Args:
+        run: As for `convergence`.
+        maximize: As for `convergence`.
+        axes: Where to draw; None makes a new figure.
+    """
+    axes = new_axes() if axes is None else axes
+    values, gradients, better = read_run(run, maximize=maximize)
+    label = "gradient norm"
+    if isinstance(run, Optimizer):
+        box = run.box
+        gradients = box.times_unit_scale(gradients[:, box.free], run.history.x)
+        label += " (unit cube)"
+    norms = np.linalg.norm(gradients, axis=1)
+    # A logarithm has no place for zero; a gradient that is missing in part has no norm.
+    norms[~(norms > 0)] = np.nan
+    evaluations = np.arange(1, len(norms) + 1)
+    axes.plot(evaluations, norms, "o", color=TRUTH, markersize=3.5, alpha=0.6, markeredgewidth=0, label="evaluated")
+    at_best = _at_best(values, norms, maximize=better)
+    axes.step(evaluations, at_best, where="post", color=BEST, linewidth=2, label="at the best so far")
+    axes.set_yscale("log")
+    tidy(axes, x=EVALUATIONS, y=label)
+    axes.legend(frameon=False)
+    return axes
+
+
+def _at_best(values: Array, norms: Array, *, maximize: bool) -> Array:
+    """The norm at the best value so far, `n`; NaN before the first value."""
+    heights = np.where(np.isnan(values), -np.inf, values if maximize else -values)
+    rows = np.maximum.accumulate(np.where(heights > _before(heights), np.arange(len(heights)), -1))
+    return np.where(rows >= 0, norms[rows], np.nan)
+
+
+def _before(heights: Array) -> Array:
+    """The best of the heights before each one."""
+    return np.concatenate([[-np.inf], np.maximum.accumulate(heights)[:-1]])
+
+
+def _show_the_better(axes: "Axes", run: Run, optimum: float | None) -> None:
+    """Limits that show the better three quarters of the values and of the steps: a few bad ones would flatten all."""
+    values = run.values[np.isfinite(run.values)]
+    if not len(values):
+        return
+    quartile = 0.25 if run.maximize else 0.75
+    ends = [float(np.quantile(some, quartile)) for some in (values, np.unique(values[np.isin(values, run.best)]))]
+    ends += [float(values.max() if run.maximize else values.min()), *([] if optimum is None else [optimum])]
+    margin = 0.05 * (max(ends) - min(ends)) or 0.05 * abs(ends[0]) or 1.0
+    axes.set_ylim(min(ends) - margin, max(ends) + margin)
+
+
+def _required(optimum: float | None) -> float:
+    if optimum is None:
+        raise ValueError("regret=True needs the optimum: the regret is the distance to it")
+    return optimum

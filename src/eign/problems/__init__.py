@@ -7,8 +7,8 @@
 ('noisy(shifted(ackley-14))', 0.0, (14,))
 """
 
-from eign.problems.problem import Problem
-from eign.problems.registry import get, names
+from eign.problems.problem import Measurement, Problem
+from eign.problems.registry import get, names, summaries
 from eign.problems.wrappers import (
     dropped_gradients,
     mirrored,
@@ -20,6 +20,7 @@ from eign.problems.wrappers import (
 )
 
 __all__ = [
+    "Measurement",
     "Problem",
     "dropped_gradients",
     "get",
@@ -29,5 +30,6 @@ __all__ = [
     "rotated",
     "scaled",
     "shifted",
+    "summaries",
     "without_gradients",
 ]

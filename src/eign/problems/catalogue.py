@@ -89,8 +89,12 @@ def _state(
         optimum=float(formula(optimizers[:1])[0][0]) if optimum is None else optimum,
         optimizers=optimizers,
         optimum_region=None if region is None else np.repeat(np.array(region)[:, np.newaxis], d, axis=1),
-        summary=(formula.__doc__ or "").split("\n")[0].rstrip("."),
+        summary=_summary(formula),
     )
+
+
+def _summary(formula: Formula) -> str:
+    return (formula.__doc__ or "").split("\n")[0].rstrip(".")
 
 
 def _family(
@@ -109,7 +113,8 @@ def _family(
     Without `dims`, only the standard dimensions are allowed; without `optimum`, it is the value at the maximiser.
     """
     build = partial(_state, name, formula=formula, bounds=bounds, maximisers=maximisers, optimum=optimum, region=region)
-    return Family(name, build=build, dims=sorted(standard) if dims is None else dims, standard=standard)
+    allowed = sorted(standard) if dims is None else dims
+    return Family(name, build=build, dims=allowed, standard=standard, summary=_summary(formula))
 
 
 # The region of each statement is where the optimum is proven to be the maximum. It is the whole space where the

@@ -13,15 +13,16 @@ that makes them. For another draw at the same point, take another seed; a sequen
 """
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from eign.arrays import Array, Mask, as_floats
-from eign.problems.problem import Formula, Problem
+from eign.problems.problem import Formula, Measurement, NoisyFormula, Problem
 from eign.space import Box
 
 Seed = int | Sequence[int]
@@ -82,6 +83,7 @@ def scaled(problem: Problem, inputs: ArrayLike = 1.0, *, output: float = 1.0, of
     return replace(
         stretched,
         formula=partial(_rescaled, stretched.formula, output, offset),
+        noisy_formula=_carried(_rescaled_noise, stretched.noisy_formula, output, offset),
         optimum=None if stretched.optimum is None else output * stretched.optimum + offset,
         y_var=output**2 * stretched.y_var,
         grad_var=output**2 * stretched.grad_var,
@@ -108,6 +110,7 @@ def rotated(problem: Problem, *, seed: Seed) -> Problem:
         problem,
         f"rotated({problem.name})",
         formula=partial(_turned, problem.formula, turn, centre),
+        noisy_formula=_carried(_turned_noise, problem.noisy_formula, turn, centre),
         bounds=box,
         view=np.stack([centre - reach, centre + reach]),
         moved=None if problem.optimizers is None else centre + (problem.optimizers - centre) @ back.T,
@@ -144,16 +147,25 @@ def noisy(problem: Problem, *, value_std: float = 0.0, grad_std: ArrayLike = 0.0
 def without_gradients(problem: Problem, coordinates: Iterable[int] | None = None) -> Problem:
     """The function with the gradient components of the given coordinates, or of all, missing (NaN) at every point."""
     missing = _mask(range(problem.dim) if coordinates is None else coordinates, problem.dim)
-    name = f"without_gradients({problem.name})"
-    return replace(problem, name=name, formula=partial(_hidden, problem.formula, missing))
+    return replace(
+        problem,
+        name=f"without_gradients({problem.name})",
+        formula=partial(_hidden, problem.formula, missing),
+        noisy_formula=_carried(_hidden_noise, problem.noisy_formula, missing),
+    )
 
 
 def dropped_gradients(problem: Problem, share: float, *, seed: Seed) -> Problem:
     """The function with each gradient component missing (NaN) with probability `share`, as a function of (seed, x)."""
     if not 0 <= share <= 1:
         raise ValueError(f"dropped_gradients: expected a share between 0 and 1, got {share!r}")
-    name = f"dropped_gradients({problem.name})"
-    return replace(problem, name=name, formula=partial(_dropped, problem.formula, share, _seed_words(seed)))
+    words = _seed_words(seed)
+    return replace(
+        problem,
+        name=f"dropped_gradients({problem.name})",
+        formula=partial(_dropped, problem.formula, share, words),
+        noisy_formula=_carried(_dropped_noise, problem.noisy_formula, share, words),
+    )
 
 
 def _stretched(problem: Problem, name: str, *, factor: Array, offset: Array, bounds: Box | None = None) -> Problem:
@@ -163,6 +175,7 @@ def _stretched(problem: Problem, name: str, *, factor: Array, offset: Array, bou
         problem,
         name,
         formula=partial(_through_stretch, problem.formula, factor, offset),
+        noisy_formula=_carried(_stretched_noise, problem.noisy_formula, factor, offset),
         bounds=box,
         view=np.sort(factor * np.stack([box.lower, box.upper]) + offset, axis=0),
         moved=None if problem.optimizers is None else (problem.optimizers - offset) / factor,
@@ -176,6 +189,7 @@ def _restated(
     name: str,
     *,
     formula: Formula,
+    noisy_formula: NoisyFormula | None,
     bounds: Box,
     view: Array,
     moved: Array | None,
@@ -188,6 +202,7 @@ def _restated(
         problem: the problem before.
         name: the name after.
         formula: the function after.
+        noisy_formula: the same with variances, if they differ from point to point.
         bounds: the box after.
         view: corners (2, d) of a box, in the old coordinates, that contains all the new box shows.
         moved: the maximisers (k, d) in the new coordinates.
@@ -209,6 +224,7 @@ def _restated(
         problem,
         name=name,
         formula=formula,
+        noisy_formula=noisy_formula,
         bounds=bounds,
         optimum=problem.optimum if nothing_higher and still_attained else None,
         optimizers=optimizers,
@@ -217,9 +233,19 @@ def _restated(
     )
 
 
+def _carried(wrapped: Callable[..., Measurement], noisy: NoisyFormula | None, *settings: Any) -> NoisyFormula | None:
+    """The wrapper's form with variances, for a problem that has them."""
+    return None if noisy is None else partial(wrapped, noisy, *settings)
+
+
 def _through_stretch(formula: Formula, factor: Array, offset: Array, X: Array) -> tuple[Array, Array]:
     values, gradients = formula(factor * X + offset)
     return values, factor * gradients
+
+
+def _stretched_noise(noisy: NoisyFormula, factor: Array, offset: Array, X: Array) -> Measurement:
+    y, grad, y_var, grad_var = noisy(factor * X + offset)
+    return Measurement(y, factor * grad, y_var, factor**2 * grad_var)
 
 
 def _rescaled(formula: Formula, output: float, offset: float, X: Array) -> tuple[Array, Array]:
@@ -227,10 +253,20 @@ def _rescaled(formula: Formula, output: float, offset: float, X: Array) -> tuple
     return output * values + offset, output * gradients
 
 
+def _rescaled_noise(noisy: NoisyFormula, output: float, offset: float, X: Array) -> Measurement:
+    y, grad, y_var, grad_var = noisy(X)
+    return Measurement(output * y + offset, output * grad, output**2 * y_var, output**2 * grad_var)
+
+
 def _turned(formula: Formula, turn: Array, centre: Array, X: Array) -> tuple[Array, Array]:
     # No matrix product: BLAS rounds a row differently among other rows, and noise beneath would be drawn anew for it.
     values, gradients = formula(centre + np.einsum("ij,nj->ni", turn, X - centre))
     return values, np.einsum("ij,ni->nj", turn, gradients)
+
+
+def _turned_noise(noisy: NoisyFormula, turn: Array, centre: Array, X: Array) -> Measurement:
+    y, grad, y_var, grad_var = noisy(centre + np.einsum("ij,nj->ni", turn, X - centre))
+    return Measurement(y, np.einsum("ij,ni->nj", turn, grad), y_var, np.einsum("ij,ni->nj", turn**2, grad_var))
 
 
 def _disturbed(formula: Formula, deviations: Array, seed: tuple[int, ...], X: Array) -> tuple[Array, Array]:
@@ -245,10 +281,23 @@ def _hidden(formula: Formula, missing: Mask, X: Array) -> tuple[Array, Array]:
     return values, np.where(missing, np.nan, gradients)
 
 
+def _hidden_noise(noisy: NoisyFormula, missing: Mask, X: Array) -> Measurement:
+    y, grad, y_var, grad_var = noisy(X)
+    return Measurement(y, np.where(missing, np.nan, grad), y_var, np.where(missing, np.nan, grad_var))
+
+
 def _dropped(formula: Formula, share: float, seed: tuple[int, ...], X: Array) -> tuple[Array, Array]:
     values, gradients = formula(X)
-    luck = np.reshape([_generator(_DROPPED, seed, x).random(len(x)) for x in X], X.shape)
-    return values, np.where(luck < share, np.nan, gradients)
+    return values, np.where(_unlucky(share, seed, X), np.nan, gradients)
+
+
+def _dropped_noise(noisy: NoisyFormula, share: float, seed: tuple[int, ...], X: Array) -> Measurement:
+    return _hidden_noise(noisy, _unlucky(share, seed, X), X)
+
+
+def _unlucky(share: float, seed: tuple[int, ...], X: Array) -> Mask:
+    """Which components are missing at the points, `n x d -> n x d`."""
+    return np.reshape([_generator(_DROPPED, seed, x).random(len(x)) for x in X], X.shape) < share
 
 
 def _random_shift(problem: Problem, seed: Seed) -> Array:

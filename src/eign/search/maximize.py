@@ -49,11 +49,13 @@ class Suggestion(NamedTuple):
         x: A point of the unit cube, `d`.
         value: The acquisition there, as it was given: without rescaling.
         is_fallback: Whether the acquisition was flat, or left no new point, and the suggestion explores instead.
+        target: What was maximised: the acquisition, with its terms rescaled where that was asked for.
     """
 
     x: Tensor
     value: float
     is_fallback: bool
+    target: SurrogateAcquisition
 
 
 class Effort(NamedTuple):
@@ -121,7 +123,7 @@ def maximize(
             found = _best_new(np.concatenate([ends, raw]), np.concatenate([heights, values]), forbidden)
         point = _explore(acquisition, raw, seen, forbidden, rng) if found is None else found
         value = float(acquisition.evaluate(point[None])[0])
-    return Suggestion(torch.from_numpy(point), value, found is None)
+    return Suggestion(torch.from_numpy(point), value, found is None, target)
 
 
 def _evaluated(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import torch
@@ -22,9 +22,9 @@ from eign.arrays import Array
 from eign.data import Observations
 from eign.models import IndependentGradientGP
 from eign.search import maximize
-from eign.strategies.design import N_INIT, design_point, is_initial
-from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
-from eign.strategies.strategy import State, Strategy
+from eign.strategies.design import N_INIT, initial_proposal, is_initial
+from eign.strategies.options import Option, at_least, fixed_hyperparameters, flag, noise_level, one_of, whole
+from eign.strategies.strategy import Belief, State, Strategy, contains
 from eign.strategies.surrogate import Kind, Surrogate, fitted_surrogate, is_noisy, with_stand_ins
 from eign.strategies.thompson import sampled_maximizer
 
@@ -47,6 +47,13 @@ class Choice:
     noisy: bool
 
 
+class Pick(NamedTuple):
+    """The next point `d`, and what it maximises, if that is an acquisition."""
+
+    x: Array
+    target: SurrogateAcquisition | None = None
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -59,16 +66,16 @@ class Recipe:
         options: Its own options.
     """
 
-    pick: Callable[[Choice], Array]
+    pick: Callable[[Choice], Pick]
     joint: bool = False
     gradient: bool = False
     options: Mapping[str, Option] = field(default_factory=dict)
 
 
-def _by(acquisition: Callable[[Choice], SurrogateAcquisition]) -> Callable[[Choice], Array]:
+def _by(acquisition: Callable[[Choice], SurrogateAcquisition]) -> Callable[[Choice], Pick]:
     """The rule that maximises an acquisition."""
 
-    def pick(choice: Choice) -> Array:
+    def pick(choice: Choice) -> Pick:
         best = incumbent(choice.model, is_noisy=choice.noisy).x
         found = maximize(
             acquisition(choice),
@@ -79,7 +86,7 @@ def _by(acquisition: Callable[[Choice], SurrogateAcquisition]) -> Callable[[Choi
             is_noisy=choice.noisy,
             rescale=choice.options.get("rescale", True),
         )
-        return found.x.numpy().copy()
+        return Pick(found.x.numpy().copy(), found.target)
 
     return pick
 
@@ -121,9 +128,9 @@ def _ei_g_bound(choice: Choice) -> SurrogateAcquisition:
     return EIgBound(choice.model, best_f, best_grad, alpha=alpha, samples=samples, seed=choice.seed)
 
 
-def _thompson(choice: Choice) -> Array:
+def _thompson(choice: Choice) -> Pick:
     assert isinstance(choice.model, IndependentGradientGP), "the table has it on separate processes"
-    return sampled_maximizer(choice.model, candidates=choice.options["candidates"], seed=choice.seed)
+    return Pick(sampled_maximizer(choice.model, candidates=choice.options["candidates"], seed=choice.seed))
 
 
 _SEARCH: Final = {
@@ -180,32 +187,63 @@ class Bayesian(Strategy):
         surrogate = {
             "kernel": Option("matern52", one_of(*(_JOINT_KERNELS if joint else _KERNELS)), "of the surrogate"),
             "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None is no noise'),
+            "hyperparameters": Option(
+                None, fixed_hyperparameters, "lengthscale (unit cube) and outputscale (units of y) instead of fitting"
+            ),
             "refit": Option(0.1 if joint else 0.0, at_least(0.0), "refit when the data have grown by this share"),
         }
         rows = {"rows": Option(1000, whole(least=1), "of the covariance matrix; gradients beyond are left out")}
         return {**N_INIT, **surrogate, **(rows if joint else {}), **self._recipe.options}
 
+    def contradiction(self, dim: int, options: Mapping[str, Any]) -> str | None:
+        """Fixed hyperparameters are for this dimension, a kernel with one lengthscale a coordinate, and known noise."""
+        if options["hyperparameters"] is None:
+            return None
+        lengths = options["hyperparameters"]["lengthscale"]
+        if isinstance(lengths, list) and len(lengths) != dim:
+            return f"hyperparameters have {len(lengths)} lengthscales, expected one for all or {dim}"
+        if options["noise"] == "learn":
+            return 'noise="learn" needs fitting; with hyperparameters give its variance, or leave it out'
+        if options["kernel"] not in _KERNELS:
+            return f"hyperparameters are for the kernels {', '.join(_KERNELS)}, got {options['kernel']!r}"
+        return None
+
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
         """A point of the design, or what the rule picks."""
         if is_initial(state, data, pending) or not data.has_y.any():
-            return design_point(state.seed, state.dim, state.asked), state
-        kind = self._kind(data)
-        model, state = fitted_surrogate(kind, state, data)
-        model = with_stand_ins(kind, model, data, pending)
-        seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])
-        choice = Choice(model, state.options, seed, is_noisy(data, state.options))
-        blind = self._recipe.gradient and not data.has_grad.any()
-        point = (_by(_ei) if blind else self._recipe.pick)(choice)
+            return initial_proposal(state)
+        model, state = fitted_surrogate(self._kind(data), state, data)
+        choice = self._choice(model, state, data, pending)
+        point = self._pick(choice, data).x
         gain = float(_ei(choice)(torch.from_numpy(point)[None, None]).detach())
-        return point, replace(state, expected_improvement=gain)
+        reason = "repeat" if contains(data.x, point) else "model"
+        return point, replace(state, expected_improvement=gain, reason=reason)
+
+    def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
+        """The surrogate of what was told, and what the rule makes of it; also while the initial design lasts."""
+        if not data.has_y.any():
+            return None
+        model, state = fitted_surrogate(self._kind(data), state, data)
+        point, target = self._pick(self._choice(model, state, data, pending), data)
+        return Belief(model, target, point)
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter and a surrogate exists; otherwise the values."""
-        if not is_noisy(data, state.options) or "fitted" not in state.memory:
+        has_surrogate = "fitted" in state.memory or state.options["hyperparameters"] is not None
+        if not (is_noisy(data, state.options) and has_surrogate):
             return data.y
         kind = self._kind(data)
         model, _ = fitted_surrogate(kind, replace(state, options={**state.options, "refit": np.inf}), data)
         return np.asarray(model.moments(torch.tensor(data.x))[0].numpy())
+
+    def _choice(self, model: Surrogate, state: State, data: Observations, pending: Array) -> Choice:
+        seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])
+        model = with_stand_ins(self._kind(data), model, data, pending)
+        return Choice(model, state.options, seed, is_noisy(data, state.options))
+
+    def _pick(self, choice: Choice, data: Observations) -> Pick:
+        blind = self._recipe.gradient and not data.has_grad.any()
+        return (_by(_ei) if blind else self._recipe.pick)(choice)
 
     def _kind(self, data: Observations) -> Kind:
         gradients = bool(data.has_grad.any()) and (self._recipe.joint or self._recipe.gradient)

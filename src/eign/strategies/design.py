@@ -1,6 +1,7 @@
 """Where a study starts: scrambled Sobol points, the same for every method of a seed, so that comparisons are paired."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -23,6 +24,11 @@ def design_point(seed: int, dim: int, index: int) -> Array:
     True
     """
     return np.array(_sobol(seed, dim, max(4, index.bit_length()))[index])
+
+
+def initial_proposal(state: State) -> tuple[Array, State]:
+    """The next point of the initial design, as `Strategy.propose_one` returns it."""
+    return design_point(state.seed, state.dim, state.asked), replace(state, reason="initial")
 
 
 def generator(state: State, *purpose: int) -> np.random.Generator:

@@ -8,7 +8,7 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
-from eign.strategies.design import N_INIT, design_point, generator, is_initial
+from eign.strategies.design import N_INIT, generator, initial_proposal, is_initial
 from eign.strategies.options import Option, more_than, whole
 from eign.strategies.strategy import SAME_POINT, State, Strategy, contains, nearest
 
@@ -45,14 +45,14 @@ class CMAES(Strategy):
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
         """The next point of the current generation."""
         if is_initial(state, data, pending):
-            return design_point(state.seed, state.dim, state.asked), state
+            return initial_proposal(state)
         if "center" not in state.memory:
             state = replace(state, memory={"center": _center(state, data).tolist()})
         run = 0
         while True:
             proposal = _next_of_run(run, state, data, pending)
             if proposal is not None:
-                return proposal, state
+                return proposal, replace(state, reason="restart" if run else "generation")
             run += 1
 
 

@@ -1,34 +1,20 @@
 """Multi-start L-BFGS-B on the function itself: what a user with gradients would run without a surrogate.
 
-SciPy's L-BFGS-B is a program that calls the function; here the function is called by others. So each proposal runs it
-again over the evaluations that exist, until it needs one that does not: that is the next point. Nothing but the starts
-has to be remembered, each evaluation counts as one, and while a point is pending another run goes on.
+How SciPy's program, which calls the function, becomes a method that is asked and told: see `runs`.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 from scipy.optimize import minimize
 
 from eign.arrays import Array
 from eign.data import Observations
-from eign.strategies.design import N_INIT, design_point, generator, is_initial
+from eign.strategies.design import N_INIT
 from eign.strategies.options import Option, more_than
-from eign.strategies.strategy import SAME_POINT, State, Strategy, contains, nearest
-
-
-class Replay(NamedTuple):
-    """How far a run has come.
-
-    Attributes:
-        needed: The point whose evaluation it needs next, `d`; None if it has ended.
-        used: Rows of the data that it has been through.
-    """
-
-    needed: Array | None
-    used: frozenset[int]
+from eign.strategies.runs import Replay, next_point
+from eign.strategies.strategy import SAME_POINT, State, Strategy, nearest
 
 
 class _Needed(Exception):  # noqa: N818  # no error: this is how the replay leaves SciPy's loop
@@ -59,21 +45,7 @@ class MultistartLBFGS(Strategy):
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
         """The point that the first run which is not waiting for a pending one needs."""
-        if is_initial(state, data, pending):
-            return design_point(state.seed, state.dim, state.asked), state
-        used: set[int] = set()
-        for start in state.memory.get("starts", ()):
-            needed, rows = replay(np.array(start), data, state.options)
-            used |= rows
-            if needed is not None and not contains(pending, needed):
-                return needed, state
-        while True:
-            start = _next_start(state, data, pending, used)
-            state = _with_start(state, start)
-            needed, rows = replay(start, data, state.options)
-            used |= rows
-            if needed is not None and not contains(pending, needed):
-                return needed, state
+        return next_point(state, data, pending, lambda start: replay(start, data, state.options))
 
 
 def replay(start: Array, data: Observations, options: Mapping[str, float]) -> Replay:
@@ -116,21 +88,3 @@ def replay(start: Array, data: Observations, options: Mapping[str, float]) -> Re
     except _Needed as needed:
         return Replay(needed.point, frozenset(used))
     return Replay(None, frozenset(used))
-
-
-def _next_start(state: State, data: Observations, pending: Array, used: set[int]) -> Array:
-    """The best point told that no run has been through, or a new random one."""
-    unused = [row for row in np.flatnonzero(data.has_y).tolist() if row not in used]
-    if unused:
-        return np.array(data.x[max(unused, key=lambda row: float(data.y[row]))])
-    starts = len(state.memory.get("starts", ()))
-    while True:
-        # The number of runs is part of the seed, as one proposal may begin several.
-        point = generator(state, starts).random(state.dim)
-        if not contains(pending, point) and not contains(data.x, point):
-            return point
-        starts += 1
-
-
-def _with_start(state: State, start: Array) -> State:
-    return replace(state, memory={"starts": [*state.memory.get("starts", ()), start.tolist()]})

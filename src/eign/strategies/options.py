@@ -106,6 +106,26 @@ def noise_level(value: Any) -> float | str:
     return float(_real(lambda number: number >= 0.0, expected)(value))
 
 
+def fixed_hyperparameters(value: Any) -> dict[str, Any]:
+    """A lengthscale, one for all coordinates or one each, and an outputscale; as numbers and lists.
+
+    >>> fixed_hyperparameters({"lengthscale": 0.2})
+    {'lengthscale': 0.2, 'outputscale': 1.0}
+    """
+    expected = (
+        "a dict with lengthscale, a positive number or one for each coordinate, and outputscale, a positive number"
+    )
+    if not isinstance(value, Mapping) or "lengthscale" not in value or not set(value) <= {"lengthscale", "outputscale"}:
+        raise ValueError(expected)
+    positive = _real(lambda number: number > 0.0, expected)
+    length = value["lengthscale"]
+    lengths = length.tolist() if hasattr(length, "tolist") else length
+    return {
+        "lengthscale": [positive(each) for each in lengths] if isinstance(lengths, list | tuple) else positive(lengths),
+        "outputscale": positive(value.get("outputscale", 1.0)),
+    }
+
+
 def _real(accepts: Callable[[float], bool], expected: str) -> Check:
     def check(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, numbers.Real):

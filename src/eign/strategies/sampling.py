@@ -1,11 +1,12 @@
 """Methods that do not learn: scrambled Sobol points and uniform random points."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import final
 
 from eign.arrays import Array
 from eign.data import Observations
-from eign.strategies.design import N_INIT, design_point, generator, is_initial
+from eign.strategies.design import N_INIT, design_point, generator, initial_proposal, is_initial
 from eign.strategies.options import Option
 from eign.strategies.strategy import State, Strategy
 
@@ -21,7 +22,7 @@ class Sobol(Strategy):
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:  # noqa: ARG002
         """The next point of the sequence."""
-        return design_point(state.seed, state.dim, state.asked), state
+        return design_point(state.seed, state.dim, state.asked), replace(state, reason="sobol")
 
 
 @final
@@ -36,5 +37,5 @@ class UniformRandom(Strategy):
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
         """A point of the design or a uniform one."""
         if is_initial(state, data, pending):
-            return design_point(state.seed, state.dim, state.asked), state
-        return generator(state).random(state.dim), state
+            return initial_proposal(state)
+        return generator(state).random(state.dim), replace(state, reason="random")

@@ -21,19 +21,24 @@ class Ask:
 
     Attributes:
         x: The points `n x d`, read-only.
+        reasons: Why each was proposed, in one word.
     """
 
     x: Array
+    reasons: tuple[str, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", read_only(as_floats(self.x, "x")))
+        object.__setattr__(self, "reasons", tuple(self.reasons))
+        if len(self.reasons) != len(self.x):
+            raise ValueError(f"expected a reason for each of {len(self.x)} points, got {self.reasons}")
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `event_from_json` builds an equal event."""
-        return {"event": "ask", "x": self.x.tolist()}
+        return {"event": "ask", "x": self.x.tolist(), "reasons": list(self.reasons)}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ask) and np.array_equal(self.x, other.x)
+        return isinstance(other, Ask) and np.array_equal(self.x, other.x) and self.reasons == other.reasons
 
     __hash__ = None  # type: ignore[assignment]  # arrays make a poor key
 
@@ -53,6 +58,14 @@ class Tell:
         """Plain data, from which `event_from_json` builds an equal event."""
         return {"event": "tell", "observations": self.observations.to_json()}
 
+    def as_arguments(self) -> str:
+        """What was told, to the last digit, as arguments of `Optimizer.tell`."""
+        told = self.observations
+        text = f"x={told.x.tolist()}, y={told.y.tolist()}, grad={told.grad.tolist()}"
+        if np.isnan(told.y_var).all() and np.isnan(told.grad_var).all():
+            return text
+        return f"{text}, y_var={told.y_var.tolist()}, grad_var={told.grad_var.tolist()}"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tell) and self.observations == other.observations
 
@@ -65,15 +78,15 @@ Event = Ask | Tell
 def event_from_json(stored: Mapping[str, Any]) -> Event:
     """The event that `to_json` described.
 
-    >>> event_from_json(Ask(np.zeros((1, 2))).to_json())
-    Ask(x=array([[0., 0.]]))
+    >>> event_from_json(Ask(np.zeros((1, 2)), ("initial",)).to_json())
+    Ask(x=array([[0., 0.]]), reasons=('initial',))
 
     Raises:
         ValueError: it describes none.
     """
     match stored:
-        case {"event": "ask", "x": x}:
-            return Ask(np.array(x, dtype=np.float64))
+        case {"event": "ask", "x": x, "reasons": reasons}:
+            return Ask(np.array(x, dtype=np.float64), tuple(reasons))
         case {"event": "tell", "observations": observations}:
             return Tell(Observations.from_json(observations))
     raise ValueError(f"expected a stored ask or tell, got the keys {', '.join(map(str, stored))}")

@@ -1,30 +1,23 @@
 """One call for the whole search, with SciPy's signature and result."""
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
 from eign.arrays import Array
+from eign.evaluation import Jacobian, Task
 from eign.space import Box
-from eign.study.objective import Jacobian, Objective
+from eign.strategies import strategy
+from eign.study.gradient_check import GradientCheck
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress
-
-
-class Status(IntEnum):
-    """Why a run ended: `status` of the result."""
-
-    BUDGET = 0
-    CONVERGED = 1
-    CALLBACK = 2
-    INTERRUPTED = 3
-    NOTHING_KNOWN = 4
+from eign.study.run import Run
+from eign.study.storage import as_path
+from eign.study.workers import hire
 
 
 def minimize(
@@ -44,6 +37,8 @@ def minimize(
     on_error: str = "raise",
     progress: bool = False,
     options: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    check_gradients: GradientCheck = "probe",
 ) -> OptimizeResult:
     """The global minimum of an expensive function in a box.
 
@@ -53,7 +48,8 @@ def minimize(
 
     Args:
         fun: Takes an array (d,), or a dict if `bounds` is one, and returns (value, gradient); see `jac`. A value
-            that is None or NaN is a failed evaluation; gradients may be missing in part.
+            that is None or NaN is a failed evaluation; gradients may be missing in part. It may also return an
+            `eign.Evaluation`, which has room for variances.
         bounds: (low, high) pairs, `scipy.optimize.Bounds`, a dict name -> pair, or an `eign.Box` for log scales.
         jac: True: `fun` returns (value, gradient). A function: returns the gradient. None or False: no gradients.
         budget: Evaluations in all; None is 20 + 20 d.
@@ -62,18 +58,27 @@ def minimize(
         x0: A point or points to evaluate first; they count.
         args: Further arguments of `fun` and `jac`.
         callback: Called with an `OptimizeResult` after each evaluation; may raise StopIteration.
-        workers: Not available yet.
-        storage: Not available yet.
+        workers: Evaluate several points at once: a number of processes, a `concurrent.futures.Executor`, a
+            `dask.distributed.Client`, or one of these two with a number, `(client, 8)`. A free worker gets the next
+            point at once. One worker, which is the default, is this process; a seed then gives the same run again,
+            while with several the order of the answers decides.
+        storage: A file to keep the study in: each point and each answer is on the disk before the run goes on.
         tol: Stop when the projected gradient at the best point (unit cube) and the improvement expected of the next
             point are both at most `tol` times the standard deviation of the values seen. A method that expects no
             improvement is judged by the gradient alone, and without gradients the improvement decides.
-        on_error: What to do when `fun` raises: "raise", or "fail" to record a failed evaluation and go on.
-        progress: Show a bar with best value, gradient norm, evaluations and time left.
+        on_error: What to do when `fun` raises: "raise", with the result so far as the exception's `partial_result`,
+            or "fail" to record a failed evaluation and go on.
+        progress: Show a bar with best value, gradient norm, evaluations, how many are running, and time left.
         options: Settings of the method.
+        resume: Go on with the study in `storage`, if the file is there, else start it: the same call again after any
+            crash. Points that were asked and never told come first, and `budget` counts all evaluations.
+        check_gradients: "probe", "passive" or False: whether to warn if gradients contradict the values, and whether
+            one evaluation or two may be spent on it; see `Optimizer`.
 
     Returns:
-        With x, fun, jac, nfev, njev, nit, success, status, message and history (`eign.Observations`). Ctrl-C returns
-        the best so far. `success`: converged, or the budget used as asked.
+        With x, fun, jac, nfev, njev, nit, success, status, message, history (`eign.Observations`) and maximize
+        (whether it did). Ctrl-C returns the best so far and ends the workers. `success`: converged, or the budget used
+        as asked.
     """
     return _run(**locals(), maximizing=False)  # the signature is spelt out twice for editors, and forwarded once
 
@@ -95,6 +100,8 @@ def maximize(
     on_error: str = "raise",
     progress: bool = False,
     options: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    check_gradients: GradientCheck = "probe",
 ) -> OptimizeResult:
     """The global maximum of an expensive function in a box; all else is as for `minimize`."""
     return _run(**locals(), maximizing=True)
@@ -117,123 +124,74 @@ def _run(
     on_error: str,
     progress: bool,
     options: Mapping[str, Any] | None,
+    resume: bool,
+    check_gradients: GradientCheck,
     maximizing: bool,
 ) -> OptimizeResult:
     """Check everything, then evaluate until there is a reason to stop."""
-    if workers is not None and workers != 1:
-        raise ValueError(f"workers={workers!r}: parallel evaluation is not available yet; leave it None")
     if on_error not in ("raise", "fail"):
         raise ValueError(f"on_error={on_error!r}, expected 'raise' or 'fail'")
     if tol is not None and not 0.0 < tol < np.inf:
         raise ValueError(f"tol={tol!r}, expected a positive number or None")
-    optimizer = Optimizer(bounds, method=method, seed=seed, maximize=maximizing, storage=storage, options=options)
-    box = optimizer.box
-    run = Run(
-        optimizer,
-        Objective(fun, jac, args, box, isinstance(bounds, Mapping)),
-        budget=_checked_budget(budget, box.dim),
-        first=_first_points(x0, box),
-        tol=tol,
-        on_error=on_error,
-        callback=callback,
-    )
-    with Progress(run.budget, maximize=maximizing) if progress else nullcontext() as bar:
-        return run.result(*run.evaluate_all(bar))
-
-
-@final
-@dataclass(slots=True)
-class Run:
-    """One sequential run: an optimizer, a function and the rules for stopping."""
-
-    optimizer: Optimizer
-    objective: Objective
-    budget: int
-    first: list[Array]
-    tol: float | None
-    on_error: str
-    callback: Callable[[OptimizeResult], object] | None
-    proposals: int = field(default=0, init=False)
-    gradients: int = field(default=0, init=False)
-
-    def evaluate_all(self, bar: Progress | None) -> tuple[Status, str]:
-        """Evaluate until there is a reason to stop, and say which."""
-        try:
-            for x in self._points():
-                self._evaluate(x)
-                if bar is not None:
-                    bar.update(self.optimizer)
-                if self.callback is not None:
-                    self.callback(self.result(Status.BUDGET, "running"))
-                if (reason := self._converged()) is not None:
-                    return Status.CONVERGED, reason
-        except StopIteration:
-            return Status.CALLBACK, "stopped by the callback"
-        except KeyboardInterrupt:
-            return Status.INTERRUPTED, "interrupted; this is the best so far"
-        if not self.optimizer.history.has_y.any():
-            return Status.NOTHING_KNOWN, f"all {len(self.optimizer.history)} evaluations failed"
-        return Status.BUDGET, f"the budget of {self.budget} evaluations is used"
-
-    def result(self, status: Status, message: str) -> OptimizeResult:
-        """What SciPy's users expect; x and fun are NaN if nothing is known."""
-        history = self.optimizer.history
-        dim = history.dim
-        x, y, grad = np.full(dim, np.nan), np.nan, np.full(dim, np.nan)
-        if history.has_y.any():
-            best = self.optimizer.best
-            x, y, grad = best.x, best.y, best.grad
-        result = OptimizeResult()
-        result.update(
-            x=x,
-            fun=y,
-            jac=grad,
-            nfev=len(history),
-            njev=self.gradients,
-            nit=self.proposals,
-            success=status in (Status.BUDGET, Status.CONVERGED),
-            status=int(status),
-            message=message,
-            history=history,
+    if resume and storage is None:
+        raise ValueError("resume=True: expected storage=, the file of the study to go on with")
+    task = Task(fun, jac, args)
+    box = Box(bounds)
+    evaluations, first = _checked_budget(budget, box.dim), _first_points(x0, box)
+    study = Optimizer if not (resume and as_path(storage).exists()) else _resumed
+    with (
+        hire(workers, task) as hired,
+        study(
+            box,
+            method=method,
+            seed=seed,
+            maximize=maximizing,
+            storage=storage,
+            options=options,
+            check_gradients=check_gradients,
+        ) as optimizer,
+        Progress(evaluations, maximize=maximizing) if progress else nullcontext() as bar,
+    ):
+        told = {tuple(x) for x in optimizer.history.x}
+        run = Run(
+            optimizer,
+            task,
+            named=isinstance(bounds, Mapping),
+            workers=hired,
+            budget=evaluations,
+            first=[x for x in first if tuple(x) not in told],
+            tol=tol,
+            on_error=on_error,
+            callback=callback,
+            bar=bar,
         )
-        return result
+        return run.evaluate_all()
 
-    def _points(self) -> Iterator[Array]:
-        """The user's points, then the method's, up to the budget."""
-        yield from self.first[: self.budget]
-        for _ in range(self.budget - len(self.first)):
-            x = self.optimizer.ask()
-            self.proposals += 1
-            yield x
 
-    def _evaluate(self, x: Array) -> None:
-        value, gradient = np.nan, None
-        try:
-            answer = self.objective.call(x.copy())
-        except StopIteration as error:  # would otherwise look like the callback's
-            raise RuntimeError(f"the function raised StopIteration at x = {x.tolist()}") from error
-        except Exception as error:
-            if self.on_error == "raise":
-                error.add_note(f"in evaluation {len(self.optimizer.history) + 1}, at x = {x.tolist()}")
-                raise
-        else:
-            value, gradient = self.objective.read(*answer)
-        self.gradients += gradient is not None
-        self.optimizer.tell(x, value, gradient)
+def _resumed(
+    box: Box,
+    *,
+    method: str,
+    seed: int | None,
+    maximize: bool,
+    storage: Any,
+    options: Mapping[str, Any] | None,
+    check_gradients: GradientCheck,  # noqa: ARG001  # what the study began with holds
+) -> Optimizer:
+    """The study in the file, if it is the one that is asked for.
 
-    def _converged(self) -> str | None:
-        """The reason to stop by `tol`, if there is one."""
-        if self.tol is None:
-            return None
-        slope, gain = self.optimizer.stationarity, self.optimizer.expected_improvement
-        measured = {"projected gradient": slope, "expected improvement": gain}
-        known = {name: value for name, value in measured.items() if value is not None}
-        if not known or any(value > self.tol for value in known.values()):
-            return None
-        if (slope is None and self.gradients) or (gain is None and self.optimizer.expects_improvement):
-            return None
-        listed = " and ".join(f"{name} {value:.1e}" for name, value in known.items())
-        return f"converged: {listed} at most tol = {self.tol:g}"
+    Raises:
+        ValueError: It is another one.
+    """
+    checked = strategy(method).start(box.free_dim, options, 0, method=method).options
+    study = Optimizer.resume(storage)
+    asked_for = {"bounds": box, "method": method, "maximize": maximize, "options": checked, "seed": seed}
+    stored = (study.box, study.method, study.maximize, study.state.options, study.seed if seed is not None else None)
+    for (name, asked), there in zip(asked_for.items(), stored, strict=True):
+        if asked != there:
+            study.close()
+            raise ValueError(f"{storage} holds another study: {name} = {there!r}, asked for {asked!r}; take a new file")
+    return study
 
 
 def _checked_budget(budget: int | None, dim: int) -> int:

@@ -1,4 +1,4 @@
-"""A bar in the terminal: evaluations, best value, gradient norm and time left."""
+"""A bar in the terminal: evaluations, how many are running, best value, gradient norm and time left."""
 
 from types import TracebackType
 from typing import Self, final
@@ -21,15 +21,15 @@ class Progress:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("best {task.fields[best]}  |gradient| {task.fields[slope]}"),
+            TextColumn("{task.fields[running]} running  best {task.fields[best]}  |gradient| {task.fields[slope]}"),
             TimeRemainingColumn(),
             console=console or Console(stderr=True),
         )
         description = "maximizing" if maximize else "minimizing"
-        self._task = self._bar.add_task(description, total=budget, best="-", slope="-")
+        self._task = self._bar.add_task(description, total=budget, running=0, best="-", slope="-")
 
-    def update(self, optimizer: Optimizer) -> None:
-        """Show what is known now."""
+    def update(self, optimizer: Optimizer, *, running: int = 0) -> None:
+        """Show what is known now, and how many evaluations are under way."""
         history = optimizer.history
         best, slope = "-", "-"
         if history.has_y.any():
@@ -37,7 +37,7 @@ class Progress:
             best = f"{point.y:.6g}"
             known = point.grad[np.isfinite(point.grad)]
             slope = f"{np.linalg.norm(known):.2g}" if len(known) else "-"
-        self._bar.update(self._task, completed=len(history), best=best, slope=slope)
+        self._bar.update(self._task, completed=len(history), running=running, best=best, slope=slope)
 
     def __enter__(self) -> Self:
         self._bar.start()

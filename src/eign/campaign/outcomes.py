@@ -1,0 +1,174 @@
+"""The runs of an experiment as a report needs them: by problem and method, as curves, with what is missing."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import final
+
+import numpy as np
+
+from eign.arrays import Array
+from eign.campaign.export import ExportedResults
+from eign.campaign.results import Results, RunRecord
+from eign.campaign.spec import Experiment, ProblemSpec, build_problem
+from eign.campaign.statistics import similarity_margin
+from eign.plot.runs import best_so_far
+
+AnyResults = Results | ExportedResults
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class MethodRuns:
+    """The runs of one method on one problem that are compared: those that are finished or, if none is, all.
+
+    Attributes:
+        seeds: Of the runs.
+        best: Best value so far, `runs x evaluations`, as long as the shortest run; NaN before the first value.
+        seconds: Spent on each proposal, `runs x evaluations`; NaN in the initial design.
+        complete: Whether they are finished.
+    """
+
+    seeds: tuple[int, ...]
+    best: Array
+    seconds: Array
+    complete: bool
+
+    @property
+    def evaluations(self) -> int:
+        """How far all the runs have come."""
+        return int(self.best.shape[1])
+
+    def at(self, evaluations: int) -> dict[int, float]:
+        """The best value after so many evaluations by seed; empty if they have not come so far."""
+        if not 1 <= evaluations <= self.evaluations:
+            return {}
+        return dict(zip(self.seeds, self.best[:, evaluations - 1].tolist(), strict=True))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ProblemOutcome:
+    """What the methods found on one problem.
+
+    Attributes:
+        spec: The problem.
+        optimum: Its maximum, if it is known.
+        runs: By the label of the method; methods without a run are left out.
+    """
+
+    spec: ProblemSpec
+    optimum: float | None
+    runs: dict[str, MethodRuns]
+
+    @property
+    def reference(self) -> float:
+        """The optimum or, where it is not known, the best value that any run has seen; NaN without runs."""
+        if self.optimum is not None:
+            return self.optimum
+        seen = [float(np.nanmax(runs.best[:, -1])) for runs in self.runs.values()]
+        return max(seen, default=float("nan"))
+
+    @property
+    def initial(self) -> Array:
+        """The best values of the initial designs, one a seed: all methods of a seed have the same."""
+        by_seed: dict[int, float] = {}
+        for runs in self.runs.values():
+            by_seed = runs.at(min(self.spec.initial, runs.evaluations)) | by_seed
+        return np.array(list(by_seed.values()))
+
+    @property
+    def margin(self) -> float:
+        """A difference up to this is small; NaN without runs."""
+        return similarity_margin(self.reference, self.initial) if self.runs else float("nan")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ExperimentOutcome:
+    """What an experiment found.
+
+    Attributes:
+        experiment: What was asked for.
+        problems: By label.
+        missing: What is not there, in words.
+    """
+
+    experiment: Experiment
+    problems: dict[str, ProblemOutcome]
+    missing: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no run at all."""
+        return not any(problem.runs for problem in self.problems.values())
+
+    @property
+    def seeds(self) -> list[int]:
+        """Of all runs."""
+        return sorted({seed for p in self.problems.values() for runs in p.runs.values() for seed in runs.seeds})
+
+
+def gather(results: AnyResults, experiment: Experiment) -> ExperimentOutcome:
+    """The outcome of an experiment, from as many of its runs as there are."""
+    found = results.records(experiment, known_seeds(results))
+    seeds = {record.seed for records in found.values() for record in records}
+    missing, problems = [], {}
+    for problem in experiment.problems:
+        runs = {}
+        for method in experiment.methods:
+            records = found[problem.label, method.label]
+            if (shown := _shown(records)) is not None:
+                runs[method.label] = shown
+            missing += _gaps(problem, method.label, records, seeds)
+        problems[problem.label] = ProblemOutcome(problem, _optimum(problem) if runs else None, runs)
+    return ExperimentOutcome(experiment, problems, tuple(missing))
+
+
+def known_seeds(results: AnyResults) -> list[int]:
+    """The seeds of all runs in a file."""
+    if isinstance(results, Results):
+        return sorted({spec.seed for spec in results.specs()})
+    return sorted({record.seed for record in results.by_key.values()})
+
+
+def _shown(records: Sequence[RunRecord]) -> MethodRuns | None:
+    begun = [record for record in records if len(record)]
+    finished = [record for record in begun if record.finished]
+    shown = finished or begun
+    if not shown:
+        return None
+    length = min(len(record) for record in shown)
+    values = np.stack([np.where(np.isfinite(record.y), record.y, np.nan)[:length] for record in shown])
+    return MethodRuns(
+        tuple(record.seed for record in shown),
+        best_so_far(values, maximize=True),
+        np.stack([record.seconds[:length] for record in shown]),
+        bool(finished),
+    )
+
+
+def _gaps(problem: ProblemSpec, method: str, records: Sequence[RunRecord], seeds: Iterable[int]) -> list[str]:
+    """One line for each kind of thing that is missing."""
+    wanted = len(set(seeds))
+    where = f"{problem.label}, {method}"
+    lines = [f"{where}: seed {record.seed} stopped: {record.error}" for record in records if record.error]
+    unfinished = [record for record in records if not record.finished and not record.error]
+    if unfinished:
+        furthest = max(len(record) for record in unfinished)
+        count = f"{len(unfinished)} of {wanted} runs"
+        lines.append(f"{where}: {count} not finished, the furthest at {furthest} of {problem.budget} evaluations")
+    if len(records) < wanted:
+        lines.append(f"{where}: {wanted - len(records)} of {wanted} runs not begun")
+    return lines
+
+
+def _optimum(problem: ProblemSpec) -> float | None:
+    return None if problem.seeded else _known_optimum(problem.name, json.dumps(dict(problem.options), sort_keys=True))
+
+
+@cache
+def _known_optimum(name: str, options: str) -> float | None:
+    """Of a problem; its options are JSON because a dict is no key."""
+    return build_problem(name, json.loads(options)).optimum

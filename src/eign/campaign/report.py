@@ -1,0 +1,144 @@
+"""`eign report`: what the runs of a results file say, as a page for the browser, as Markdown, and as figures."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, final
+
+import numpy as np
+
+from eign._version import __version__
+from eign.campaign.acquisition_costs import judge_acquisition_costs
+from eign.campaign.experiments import EXPERIMENTS
+from eign.campaign.export import open_results
+from eign.campaign.judgements import JudgedClaim, Judgement, judge_claims
+from eign.campaign.landscapes import PROBLEM as MIXTURE
+from eign.campaign.landscapes import draw_landscapes, judge_landscapes
+from eign.campaign.outcomes import AnyResults, ExperimentOutcome, gather
+from eign.campaign.report_figures import draw_curves, save
+from eign.campaign.spec import Experiment, quick_version
+from eign.campaign.spec_file import load_experiments
+from eign.campaign.tables import Table, checkpoint_table, ending_table
+
+PAGE: Final = "index.html"
+TEXT: Final = "report.md"
+FIGURES: Final = "figures"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure that was written: its PNG and its SVG, and what it shows."""
+
+    png: Path
+    svg: Path
+    caption: str
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Section:
+    """What a report says about an experiment: its outcome, its figures, and the tables of each problem."""
+
+    outcome: ExperimentOutcome
+    pictures: tuple[Picture, ...]
+    tables: Mapping[str, tuple[Table, ...]]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """All that is shown, before it is a page or a text.
+
+    Attributes:
+        sections: One for each experiment.
+        claims: Decided from all runs.
+        is_trial: Whether the runs are those of `--quick`, which decide nothing.
+        made: When, in words.
+    """
+
+    sections: tuple[Section, ...]
+    claims: tuple[JudgedClaim, ...]
+    is_trial: bool
+    made: str
+
+    @property
+    def hours(self) -> float:
+        """Spent on proposals, over all runs that are shown; a run that two experiments share counts twice."""
+        times = [runs.seconds for s in self.sections for p in s.outcome.problems.values() for runs in p.runs.values()]
+        return float(sum(np.nansum(seconds) for seconds in times)) / 3600.0
+
+
+def write_report(
+    results: str | Path,
+    out: str | Path,
+    *,
+    experiments: Iterable[Experiment] = tuple(EXPERIMENTS.values()),
+    spec: str | Path | None = None,
+    measured: Mapping[str, Judgement] | None = None,
+) -> list[Path]:
+    """Write `index.html`, `report.md` and the figures, and return what was written.
+
+    Args:
+        results: A results file, SQLite or Parquet, or the directory of an export.
+        out: Directory for the report; made if it is missing.
+        experiments: What to look for; those of the paper are shown also without runs.
+        spec: A TOML file with further experiments.
+        measured: Decisions about claims that do not rest on runs; None measures them now, in half a minute.
+    """
+    from eign.campaign.report_markdown import as_markdown
+    from eign.campaign.report_page import as_page
+
+    directory, found = Path(out), open_results(results)
+    sought = [*experiments, *([] if spec is None else load_experiments(spec))]
+    directory.mkdir(parents=True, exist_ok=True)
+    report = make_report(found, directory, sought, measured)
+    page, text = directory / PAGE, directory / TEXT
+    page.write_text(as_page(report), encoding="utf-8")
+    text.write_text(as_markdown(report, directory), encoding="utf-8")
+    pictures = [path for section in report.sections for p in section.pictures for path in (p.png, p.svg)]
+    return [page, text, *pictures]
+
+
+def make_report(
+    results: AnyResults,
+    directory: Path,
+    experiments: Sequence[Experiment],
+    measured: Mapping[str, Judgement] | None = None,
+) -> Report:
+    """Gather, judge, tabulate and draw; the figures are written into the directory. See `write_report`."""
+    outcomes = [gather(results, experiment) for experiment in experiments]
+    is_trial = False
+    if all(outcome.is_empty for outcome in outcomes):
+        trials = [gather(results, quick_version(experiment)) for experiment in experiments]
+        is_trial = not all(outcome.is_empty for outcome in trials)
+        outcomes = trials if is_trial else outcomes
+    if measured is None:
+        measured = {"landscapes": judge_landscapes(), "costs": judge_acquisition_costs()}
+    by_id = {} if is_trial else {outcome.experiment.id: outcome for outcome in outcomes}
+    shown = [outcome for outcome in outcomes if not (outcome.is_empty and outcome.experiment.extra)]
+    sections = tuple(_section(outcome, directory / FIGURES) for outcome in shown)
+    made = f"eign {__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return Report(sections, tuple(judge_claims(by_id, measured)), is_trial, made)
+
+
+def _section(outcome: ExperimentOutcome, figures: Path) -> Section:
+    name = outcome.experiment.id
+    pictures = []
+    if any(problem.name == MIXTURE for problem in outcome.experiment.problems):
+        png, svg = save(draw_landscapes(), figures, f"{name}-landscapes")
+        pictures.append(Picture(png, svg, "Posterior and acquisition from ten points, high regions shaded."))
+    for regret, suffix, caption in (
+        (False, "", "Mean and one standard error of the best value."),
+        (True, "-regret", "Geometric mean and one standard error of the distance to the optimum."),
+    ):
+        if (figure := draw_curves(outcome, regret=regret)) is not None:
+            png, svg = save(figure, figures, f"{name}{suffix}")
+            pictures.append(Picture(png, svg, caption))
+    tables = {
+        label: (checkpoint_table(problem), ending_table(problem))
+        for label, problem in outcome.problems.items()
+        if problem.runs
+    }
+    return Section(outcome, tuple(pictures), tables)

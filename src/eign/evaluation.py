@@ -1,0 +1,190 @@
+"""One evaluation: the user's function behind one signature, and its answer as plain numbers.
+
+A worker process imports this module and no other room of eign but `arrays`: it starts without torch and SciPy, unless
+the user's function needs them.
+"""
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, final
+
+import numpy as np
+
+from eign.arrays import as_floats
+
+Jacobian = bool | Callable[..., Any] | None
+"""True: the function returns (value, gradient). A function of its own. None or False: no gradients."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a function may return instead of (value, gradient), if it knows more.
+
+    >>> def measured(x):
+    ...     return Evaluation(value=float(x @ x), gradient=2 * x, value_variance=0.01)
+
+    Attributes:
+        value: The value; None or NaN: the evaluation failed.
+        gradient: Its gradient (d,), or a dict by name; None or NaN where it is missing.
+        value_variance: Variance of the noise on the value; None: not known.
+        gradient_variance: Variances of the noise on the gradient (d,), one for all, or a dict by name.
+    """
+
+    value: Any
+    gradient: Any = None
+    value_variance: Any = None
+    gradient_variance: Any = None
+
+
+class AnswerError(ValueError):
+    """A function that ran well and answered something else than was agreed; it ends a run whatever `on_error` says."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """What the user's function raised, as a value: anything that a future itself raises is not the function's.
+
+    Attributes:
+        error: The exception. From another process it has the traceback there as a note.
+    """
+
+    error: Exception
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked, (_packed(self.error),)
+
+
+@final
+class Task:
+    """The user's function with its gradient: called with a point, in whatever thread or process.
+
+    Pickled, it becomes a `Parcel`, so that lambdas and functions of a notebook travel by any executor.
+    """
+
+    def __init__(self, fun: Callable[..., Any], jac: Jacobian = True, args: tuple[Any, ...] = ()) -> None:
+        """The functions as the user gave them, and further arguments of both."""
+        if not callable(fun):
+            raise TypeError(f"fun: expected a function, got {fun!r}")
+        if not (jac is None or isinstance(jac, bool) or callable(jac)):
+            raise TypeError(f"jac={jac!r}, expected True, None, or a function that returns the gradient")
+        self.fun, self.jac, self.args = fun, jac, args
+        self.__name__ = getattr(fun, "__name__", type(fun).__name__)  # what Dask's dashboard shows
+        self._parcel: Parcel | None = None
+
+    def __call__(self, point: Any) -> Evaluation | Raised:
+        """The answer at a point as plain numbers, or what the function raised.
+
+        Raises:
+            TypeError: There is a value alone where value and gradient were promised, or no number.
+            ValueError: There is no single value, or the function itself says that its answer is wrong.
+        """
+        try:
+            answer = self.fun(point, *self.args)
+            gradient = self.jac(point, *self.args) if callable(self.jac) else None
+        except AnswerError:
+            raise
+        except Exception as error:
+            return Raised(error)
+        return self._read(answer, gradient)
+
+    def _read(self, answer: Any, gradient: Any) -> Evaluation:
+        """The answer with numbers for what the user returned; `jac` says where the gradient comes from."""
+        if isinstance(answer, Evaluation):
+            given = answer
+        else:
+            given = Evaluation(*_pair(answer)) if self.jac is True else Evaluation(answer)
+        if callable(self.jac):
+            given = replace(given, gradient=gradient)
+        elif not self.jac:
+            given = replace(given, gradient=None, gradient_variance=None)
+        return Evaluation(
+            _number(given.value, "value"),
+            _numbers(given.gradient, "gradient"),
+            None if given.value_variance is None else _number(given.value_variance, "value_variance"),
+            _numbers(given.gradient_variance, "gradient_variance"),
+        )
+
+    def pack(self) -> "Parcel":
+        """The functions and their arguments, by value where they cannot be imported elsewhere; packed once.
+
+        Raises:
+            TypeError: They cannot be pickled.
+        """
+        import cloudpickle
+
+        if self._parcel is None:
+            try:
+                self._parcel = Parcel(cloudpickle.dumps((self.fun, self.jac, self.args)))
+            except Exception as error:
+                advice = "leave out what belongs to this process, such as locks and open files, or use threads"
+                raise TypeError(f"the function cannot be sent to another process: {error}; {advice}") from error
+        return self._parcel
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Parcel, (self.pack().pickled,)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A `Task` on its way. It is opened when it is called, so that a missing module is an error of that call alone."""
+
+    pickled: bytes
+
+    def __call__(self, point: Any) -> Evaluation | Raised:
+        """As `Task`."""
+        return _opened(self.pickled)(point)
+
+
+@lru_cache(maxsize=1)
+def _opened(pickled: bytes) -> Task:
+    """The task, once in a process: what its function keeps, such as a mesh that it has read, is there the next time."""
+    import cloudpickle
+
+    return Task(*cloudpickle.loads(pickled))
+
+
+def _packed(error: Exception) -> bytes:
+    """The error with its traceback as a note; in words, if it would not arrive."""
+    import cloudpickle
+
+    error.add_note("in the worker: " + "".join(traceback.format_exception(error)).rstrip())
+    try:
+        packed = cloudpickle.dumps(error)
+        cloudpickle.loads(packed)
+    except Exception:
+        packed = cloudpickle.dumps(RuntimeError("".join(traceback.format_exception_only(error)).rstrip()))
+    return bytes(packed)
+
+
+def _unpacked(packed: bytes) -> Raised:
+    import cloudpickle
+
+    return Raised(cloudpickle.loads(packed))
+
+
+def _pair(answer: Any) -> tuple[Any, Any]:
+    if isinstance(answer, tuple | list) and len(answer) == 2:
+        return answer[0], answer[1]
+    raise TypeError(
+        f"return (value, gradient) or pass jac=None: with jac=True the function returned {type(answer).__name__}"
+    )
+
+
+def _number(value: Any, what: str) -> float:
+    """One number as a float, NaN for None."""
+    array = np.asarray(as_floats(value, what))
+    if array.size != 1:
+        raise ValueError(f"the function returned a {what} of shape {array.shape}, expected one number")
+    return float(array.reshape(()))
+
+
+def _numbers(values: Any, what: str) -> Any:
+    """An array, or a dict by name as it is; None stays None."""
+    if values is None:
+        return None
+    return dict(values) if isinstance(values, Mapping) else as_floats(values, what)

@@ -1,0 +1,73 @@
+"""An optimizer for a study whose log is kept elsewhere: in Optuna's storage, in an Ax experiment.
+
+The other package owns the evaluations and the pending points, and several processes may add to them. The mirror is told
+all of them before each proposal, folds in what is new, and starts afresh where something it was told has changed.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, final
+
+from eign.arrays import Array
+from eign.space import Box
+from eign.study import Optimizer
+
+Numbers = tuple[float | None, ...]
+"""One entry a coordinate; None where it is missing. Unlike NaN it equals itself, so that changes can be seen."""
+
+
+class Evaluation(NamedTuple):
+    """One evaluation in user units; without a value and a gradient it failed."""
+
+    x: tuple[float, ...]
+    y: float | None
+    grad: Numbers
+    y_var: float | None
+    grad_var: Numbers
+
+    @classmethod
+    def failed(cls, x: tuple[float, ...]) -> "Evaluation":
+        """Nothing came of the point x."""
+        missing = (None,) * len(x)
+        return cls(x, None, missing, None, missing)
+
+
+@final
+class Mirror:
+    """Follows one study and proposes points for it.
+
+    >>> mirror = Mirror(Box([(0.0, 1.0)]), method="sobol", seed=0, maximize=False)
+    >>> mirror.follow({"first": Evaluation.failed((0.5,))})
+    >>> mirror.propose([(0.25,)], number=1).shape
+    (1,)
+    """
+
+    def __init__(
+        self, box: Box, *, method: str, seed: int, maximize: bool, options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Mirror an empty study; arguments as for `eign.Optimizer`."""
+        self._box = box
+        self._settings: dict[str, Any] = {"method": method, "seed": seed, "maximize": maximize, "options": options}
+        self._told: dict[Hashable, Evaluation] = {}
+        self._optimizer = self._fresh()
+
+    def matches(self, box: Box, *, method: str, seed: int, maximize: bool, options: Mapping[str, Any] | None) -> bool:
+        """Whether it was made with these arguments."""
+        given = {"method": method, "seed": seed, "maximize": maximize, "options": options}
+        return self._box == box and self._settings == given
+
+    def follow(self, evaluations: Mapping[Hashable, Evaluation]) -> None:
+        """Take over all evaluations of the study, each under a key of its own."""
+        if any(evaluations.get(key) != told for key, told in self._told.items()):
+            self._told, self._optimizer = {}, self._fresh()
+        new = {key: evaluation for key, evaluation in evaluations.items() if key not in self._told}
+        if new:
+            self._optimizer.tell(*(list(column) for column in zip(*new.values(), strict=True)))
+            self._told |= new
+
+    def propose(self, pending: Sequence[Sequence[float]], *, number: int) -> Array:
+        """The next point (d,) of the study, its `number`-th, while the `pending` ones (m, d) are evaluated."""
+        return self._optimizer.propose(pending, number=number)
+
+    def _fresh(self) -> Optimizer:
+        # Passive: proposals here are the other package's trials, and none of them is spent on a check.
+        return Optimizer(self._box, check_gradients="passive", **self._settings)

@@ -1,0 +1,337 @@
+"""Optuna: a sampler that uses the gradients which trials report.
+
+Proposals are a function of the seed, the trial's number and what the storage holds: finished trials are data, running
+ones are pending points. So a study may be resumed, and several threads and processes may work on it.
+"""
+
+import secrets
+import threading
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, final
+
+import numpy as np
+
+try:
+    from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+    from optuna.samplers import BaseSampler, RandomSampler
+    from optuna.search_space import intersection_search_space
+    from optuna.study import Study, StudyDirection
+    from optuna.trial import FrozenTrial, Trial, TrialState
+except ImportError as error:
+    raise ImportError("eign.integrations.optuna needs Optuna 5: pip install 'eign[optuna]'") from error
+
+from eign.integrations.mirror import Evaluation, Mirror, Numbers
+from eign.space import Box
+from eign.strategies import strategy
+from eign.study import Optimizer
+
+GRADIENT: Final = "gradient"
+GRADIENT_VARIANCE: Final = "gradient_variance"
+VALUE_VARIANCE: Final = "value_variance"
+"""User attributes of a trial; the first two are dicts from the names of parameters to numbers."""
+
+_POINT: Final = "eign:point"
+"""System attribute of a running trial: its point, before the objective has asked for all parameters."""
+
+# A trial that is running and has no point yet is most likely being proposed by another process; one that much older
+# was more likely left behind by a process that died.
+_OLDEST_SILENT: Final = 8
+
+
+def set_gradient(
+    trial: Trial,
+    gradient: Mapping[str, float | None],
+    *,
+    variances: Mapping[str, float | None] | None = None,
+    value_variance: float | None = None,
+) -> None:
+    """Report the gradient of the objective at the trial's point, before the objective returns its value.
+
+    The same as `trial.set_user_attr("gradient", {name: value})`, with checks.
+
+    Args:
+        trial: The running trial.
+        gradient: Partial derivatives by the name of the parameter, in the units of the parameter also where it is
+            suggested on a log scale. Parameters that are missing, None or NaN have no known derivative.
+        variances: Variances of the noise on the partial derivatives, where they are known.
+        value_variance: Variance of the noise on the value, if it is known.
+
+    Raises:
+        ValueError: a name is not a parameter of the trial, or a variance is negative.
+    """
+    trial.set_user_attr(GRADIENT, _checked(trial, gradient, "gradient"))
+    if variances is not None:
+        trial.set_user_attr(GRADIENT_VARIANCE, _checked(trial, variances, "variances", least=0.0))
+    if value_variance is not None:
+        trial.set_user_attr(VALUE_VARIANCE, _checked_number(value_variance, "value_variance", least=0.0))
+
+
+@final
+class GradientSampler(BaseSampler):
+    """Samples by a method of `eign`, with the gradients that `set_gradient` reported.
+
+    Float parameters, linear or log, that every trial has are proposed by the method. All others (integers, stepped and
+    categorical ones, parameters of some trials only) are left to the independent sampler, with one warning; the method
+    then learns how much they make values scatter. The first trial of a study, before the parameters are known, is left
+    to it too.
+
+    | trial | what the method is told |
+    |---|---|
+    | complete | value, gradient and variances, where they are set |
+    | pruned | the same with the last value that was reported; without one, a failure |
+    | failed | a failure: the surroundings are avoided, unless another trial has the same point |
+    | running | a pending point |
+    """
+
+    def __init__(
+        self,
+        method: str = "auto",
+        *,
+        seed: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        independent_sampler: BaseSampler | None = None,
+    ) -> None:
+        """Choose the method.
+
+        Args:
+            method: One of `eign.methods()`.
+            seed: The same seed and trials give the same points; None draws one. Processes may share a seed.
+            options: Settings of the method.
+            independent_sampler: For parameters that are not proposed by the method; None is random.
+
+        Raises:
+            ValueError: there is no such method or option.
+        """
+        self._seed = Optimizer([(0.0, 1.0)], method=method, seed=seed, options=options).seed
+        self._method = method
+        self._options = dict(options or {})
+        self._independent = independent_sampler
+        self._warned: set[str] = set()
+        self._start()
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:  # noqa: ARG002
+        """The float parameters that every completed trial has, with the same range."""
+        _check_study(study)
+        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        shared = intersection_search_space(trials)
+        space = {name: distribution for name, distribution in shared.items() if _is_continuous(distribution)}
+        others = _others(trials, space)
+        if others:
+            listed = ", ".join(f"{name!r} ({_reason(distribution)})" for name, distribution in others.items())
+            self._warn_once(
+                "independent",
+                f"{type(self).__name__} proposes float parameters that every trial has. Left to "
+                f"{type(self._independent or RandomSampler()).__name__}, independently of all others: {listed}",
+            )
+        return space
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, float]:
+        """A point proposed by the method, for the whole search space."""
+        _check_study(study)
+        if not search_space:
+            return {}
+        with self._lock:
+            point = self._propose(study, trial, search_space)
+            # Others see the parameters of a trial only when its objective asks for them, one by one.
+            study._storage.set_trial_system_attr(trial._trial_id, _POINT, point)
+        return point
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """A value by the independent sampler."""
+        _check_study(study)
+        # By the trial's number: processes that share a seed must not begin with the same point.
+        words = [self._seed, trial.number, *param_name.encode()]
+        seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+        sampler = self._independent or RandomSampler(seed=seed)
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Tell early that a study is none for this sampler."""
+        _check_study(study)
+        if self._independent is not None:
+            self._independent.before_trial(study, trial)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """Nothing to do here: the storage has it all."""
+        if self._independent is not None:
+            self._independent.after_trial(study, trial, state, values)
+
+    def reseed_rng(self) -> None:
+        """Draw another seed; trials of one study have different points even without, by their numbers."""
+        with self._lock:
+            self._seed = secrets.randbits(32)
+        if self._independent is not None:
+            self._independent.reseed_rng()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what can be rebuilt from the study."""
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_mirrored")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._start()
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self._mirrored: tuple[str, Mirror] | None = None
+
+    def _propose(self, study: Study, trial: FrozenTrial, space: dict[str, BaseDistribution]) -> dict[str, float]:
+        trials = [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
+        if any(other.constraints for other in trials):
+            raise ValueError("GradientSampler does not know constraints; optuna.samplers.GPSampler does")
+        box = _box(space)
+        mirror = self._mirror(study, box, scattered=bool(_others(trials, space)))
+        mirror.follow(self._evaluations(trials, box))
+        running = [other for other in trials if other.state == TrialState.RUNNING]
+        points = {other.number: _point(other, box) for other in running}
+        pending = [point for point in points.values() if point is not None]
+        silent = sorted(number for number, point in points.items() if point is None)
+        for number in silent:
+            # Whoever proposes a point for an earlier trial right now would come to much the same as this process.
+            if trial.number - _OLDEST_SILENT <= number < trial.number:
+                pending.append(tuple(mirror.propose(pending, number=number).tolist()))
+        return box.as_dict(mirror.propose(pending, number=trial.number))
+
+    def _mirror(self, study: Study, box: Box, *, scattered: bool) -> Mirror:
+        """The mirror of this study, kept from the last call where nothing but trials has come in."""
+        maximize = study.direction == StudyDirection.MAXIMIZE
+        options = self._options
+        if scattered and "noise" in strategy(self._method).options:
+            options = {"noise": "learn", **options}
+        settings: dict[str, Any] = {"method": self._method, "seed": self._seed, "maximize": maximize}
+        if self._mirrored is not None:
+            name, mirror = self._mirrored
+            if name == study.study_name and mirror.matches(box, options=options, **settings):
+                return mirror
+        mirror = Mirror(box, options=options, **settings)
+        self._mirrored = (study.study_name, mirror)
+        return mirror
+
+    def _evaluations(self, trials: Iterable[FrozenTrial], box: Box) -> dict[Any, Evaluation]:
+        """What finished trials found; a failed one does not count where another trial has the same point."""
+        points = {trial.number: _point(trial, box) for trial in trials}
+        alive = {points[trial.number] for trial in trials if trial.state != TrialState.FAIL}
+        found = {}
+        for trial in trials:
+            point = points[trial.number]
+            if point is None or not trial.state.is_finished():
+                continue
+            value = _value(trial)
+            if value is not None:
+                found[trial.number] = self._complete(trial, point, value, box)
+            elif trial.state != TrialState.FAIL or point not in alive:
+                found[trial.number] = Evaluation.failed(point)
+        return found
+
+    def _complete(self, trial: FrozenTrial, point: tuple[float, ...], value: float, box: Box) -> Evaluation:
+        names = box.names or ()
+        try:
+            gradient = _read(trial, GRADIENT, names)
+            variances = _read(trial, GRADIENT_VARIANCE, names, least=0.0)
+            variance = trial.user_attrs.get(VALUE_VARIANCE)
+            variance = None if variance is None else _checked_number(variance, VALUE_VARIANCE, least=0.0)
+        except (TypeError, ValueError) as error:
+            self._warn_once("attributes", f"trial {trial.number}: {error}. Its gradient is ignored; see set_gradient")
+            missing = (None,) * len(point)
+            return Evaluation(point, value, missing, None, missing)
+        return Evaluation(point, value, gradient, variance, variances)
+
+    def _warn_once(self, about: str, message: str) -> None:
+        if about not in self._warned:
+            self._warned.add(about)
+            warnings.warn(message, UserWarning, stacklevel=2)
+
+
+def _check_study(study: Study) -> None:
+    if len(study.directions) > 1:
+        raise ValueError(
+            f"GradientSampler optimizes one objective, and the study {study.study_name!r} has "
+            f"{len(study.directions)}; take one of them, or a sum, or another sampler such as optuna.samplers.GPSampler"
+        )
+
+
+def _is_continuous(distribution: BaseDistribution) -> bool:
+    return isinstance(distribution, FloatDistribution) and distribution.step is None and not distribution.single()
+
+
+def _others(trials: Iterable[FrozenTrial], space: Mapping[str, Any]) -> dict[str, BaseDistribution]:
+    """Parameters of completed trials that vary and are not in the space."""
+    return {
+        name: distribution
+        for trial in trials
+        if trial.state == TrialState.COMPLETE
+        for name, distribution in trial.distributions.items()
+        if name not in space and not distribution.single()
+    }
+
+
+def _reason(distribution: BaseDistribution) -> str:
+    if _is_continuous(distribution):
+        return "not in every trial, or its range changes"
+    if isinstance(distribution, CategoricalDistribution):
+        return "categorical"
+    return "stepped" if isinstance(distribution, FloatDistribution) else "integer"
+
+
+def _box(space: Mapping[str, Any]) -> Box:
+    bounds = {name: (distribution.low, distribution.high) for name, distribution in space.items()}
+    return Box(bounds, log=[name for name, distribution in space.items() if distribution.log])
+
+
+def _point(trial: FrozenTrial, box: Box) -> tuple[float, ...] | None:
+    """The trial's coordinates, as far as they are known already; None if one is missing or out of range."""
+    known = {**trial.system_attrs.get("fixed_params", {}), **trial.system_attrs.get(_POINT, {}), **trial.params}
+    names = box.names or ()
+    if trial.state == TrialState.WAITING or any(not isinstance(known.get(name), int | float) for name in names):
+        return None
+    point = tuple(float(known[name]) for name in names)
+    return point if bool(box.contains(point)) else None
+
+
+def _value(trial: FrozenTrial) -> float | None:
+    """The finite value of a finished trial; of a pruned one, the last that was reported."""
+    value = None
+    if trial.state == TrialState.COMPLETE:
+        value = trial.value
+    elif trial.state == TrialState.PRUNED and trial.last_step is not None:
+        value = trial.intermediate_values[trial.last_step]
+    return float(value) if value is not None and np.isfinite(value) else None
+
+
+def _read(trial: FrozenTrial, attribute: str, names: Sequence[str], *, least: float | None = None) -> Numbers:
+    """One number for each name from a user attribute, None where it is missing."""
+    given = trial.user_attrs.get(attribute, {})
+    if not isinstance(given, Mapping):
+        raise TypeError(f"the user attribute {attribute!r} is {given!r}, expected a dict name -> number")
+    return tuple(_checked_number(given.get(name), f"{attribute} of {name!r}", least=least) for name in names)
+
+
+def _checked(
+    trial: Trial, numbers: Mapping[str, float | None], what: str, *, least: float | None = None
+) -> dict[str, float]:
+    """Plain numbers by name, without those that are missing."""
+    if not isinstance(numbers, Mapping):
+        raise TypeError(f"{what}: expected a dict from the names of parameters to numbers, got {numbers!r}")
+    unknown = [name for name in numbers if name not in trial.params]
+    if unknown:
+        raise ValueError(f"{what} has unknown names {unknown}; the trial's parameters are {list(trial.params)}")
+    checked = {name: _checked_number(value, f"{what} of {name!r}", least=least) for name, value in numbers.items()}
+    return {name: value for name, value in checked.items() if value is not None}
+
+
+def _checked_number(value: Any, what: str, *, least: float | None = None) -> float | None:
+    """A float, or None for what is missing."""
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what}: expected a number or None, got {value!r}") from None
+    if least is not None and number < least:
+        raise ValueError(f"{what}: expected at least {least:g}, got {number!r}")
+    return number if np.isfinite(number) else None

@@ -1,0 +1,102 @@
+"""The same curves as `compare`, to be looked at in a browser: plotly figures."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from eign.arrays import Array
+from eign.plot.comparison import best_curves, curve
+from eign.plot.style import EVALUATIONS, TRUTH, Line, lines
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_DASHES: Final = {"solid": "solid", "dashed": "dash", "dotted": "dot"}
+
+
+def compare_interactive(
+    runs: Mapping[str, Any],
+    *,
+    maximize: bool | None = None,
+    optimum: float | None = None,
+    start: int = 1,
+    styles: Iterable[Line] | None = None,
+) -> "Figure":
+    """Mean and one standard error of the best value so far; if the optimum is known, a button shows the regret.
+
+    The arguments are those of `compare`.
+    """
+    from plotly.graph_objects import Figure
+
+    bests = best_curves(runs, maximize=maximize)
+    looks = list(zip(bests.items(), lines() if styles is None else styles, strict=False))
+    values = [t for (name, best), look in looks for t in _traces(name, best, look, None, start, is_shown=True)]
+    regrets: list[dict[str, Any]] = []
+    if optimum is not None:
+        regrets = [t for (name, best), look in looks for t in _traces(name, best, look, optimum, start, is_shown=False)]
+    figure = Figure([*values, *regrets])
+    figure.update_layout(
+        template="plotly_white",
+        height=430,
+        margin={"l": 60, "r": 12, "t": 44, "b": 40},
+        legend={"orientation": "h", "y": -0.16, "yanchor": "top", "itemwidth": 30},
+        hovermode="closest",
+        xaxis={"title": {"text": EVALUATIONS, "standoff": 4}},
+        yaxis={"title": {"text": "best value so far"}},
+    )
+    if optimum is not None:
+        figure.update_layout(shapes=[_level(optimum)], updatemenus=[_switch(len(values), len(regrets), optimum)])
+    return figure
+
+
+def _traces(
+    name: str, best: Array, look: Line, optimum: float | None, start: int, *, is_shown: bool
+) -> list[dict[str, Any]]:
+    """Band and curve of one label; of the regret if an optimum is given."""
+    evaluations, band = curve(best, optimum=optimum, regret=optimum is not None, start=start)
+    # Single precision halves the page, and nobody sees the difference.
+    x, middle, low, high = (np.asarray(part, dtype=np.float32) for part in (evaluations, *band))
+    red, green, blue = (int(look.colour[k : k + 2], 16) for k in (1, 3, 5))
+    group = {"legendgroup": name, "visible": is_shown, "type": "scatter", "mode": "lines"}
+    outline = {
+        **group,
+        "x": np.concatenate([x, x[::-1]]),
+        "y": np.concatenate([high, low[::-1]]),
+        "fill": "toself",
+        "fillcolor": f"rgba({red},{green},{blue},0.15)",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    line = {
+        **group,
+        "x": x,
+        "y": middle,
+        "name": name,
+        "line": {"color": look.colour, "dash": _DASHES[look.dash], "width": 2},
+        "hovertemplate": f"{name}<br>%{{x}} evaluations: %{{y:.4g}}<extra></extra>",
+    }
+    return [outline, line] if len(best) > 1 else [line]
+
+
+def _level(optimum: float) -> dict[str, Any]:
+    line = {"color": TRUTH, "dash": "dash", "width": 1}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": optimum, "y1": optimum, "line": line}
+
+
+def _switch(values: int, regrets: int, optimum: float) -> dict[str, Any]:
+    """Two buttons: values with the optimum, regrets on a log scale."""
+    shown = ([True] * values + [False] * regrets, [False] * values + [True] * regrets)
+    value_axis: dict[str, Any] = {
+        "yaxis.type": "linear",
+        "yaxis.title.text": "best value so far",
+        "shapes": [_level(optimum)],
+    }
+    regret_axis: dict[str, Any] = {"yaxis.type": "log", "yaxis.title.text": "distance to the optimum", "shapes": []}
+    buttons = [
+        {"label": label, "method": "update", "args": [{"visible": visible}, {**axis, "yaxis.autorange": True}]}
+        for label, visible, axis in zip(("value", "regret"), shown, (value_axis, regret_axis), strict=True)
+    ]
+    place = {"x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom", "pad": {"t": 0, "b": 0}}
+    return {"type": "buttons", "direction": "left", "buttons": buttons, "showactive": True, **place}

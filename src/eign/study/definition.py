@@ -1,0 +1,80 @@
+"""What a study is about, fixed when it begins."""
+
+import operator
+import platform
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, final
+
+from eign._version import __version__
+from eign.space import Box
+from eign.study.gradient_check import GradientCheck
+
+
+@cache
+def _versions() -> Mapping[str, str]:
+    found = {"eign": __version__, "python": platform.python_version()}
+    for package in ("torch", "numpy", "scipy", "botorch"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # a build without metadata
+            found[package] = "unknown"
+    return found
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The question that a study answers.
+
+    Attributes:
+        box: The region that is searched.
+        method: One of `eign.methods()`.
+        seed: All randomness comes from it.
+        maximize: Whether larger values are better.
+        check_gradients: Whether to warn if gradients contradict the values, and to ask for points to find out.
+        versions: Of the packages that began the study, for information: the same bits come from the same versions.
+    """
+
+    box: Box
+    method: str
+    seed: int
+    maximize: bool
+    check_gradients: GradientCheck
+    versions: Mapping[str, str] = field(default_factory=_versions)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which `from_json` builds an equal definition."""
+        return {
+            "box": self.box.to_json(),
+            "method": self.method,
+            "seed": self.seed,
+            "maximize": self.maximize,
+            "check_gradients": self.check_gradients,
+            "versions": dict(self.versions),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Definition":
+        """The definition that `to_json` described."""
+        return cls(**{**stored, "box": Box.from_json(stored["box"])})
+
+
+def checked_seed(seed: int | None) -> int:
+    """The seed, if it is one; None draws one.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if seed is None:
+        return secrets.randbits(32)
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if isinstance(seed, bool) or number < 0:
+        raise ValueError(f"seed={seed!r}, expected a whole number, at least 0, or None to draw one")
+    return number

@@ -1,0 +1,210 @@
+"""A run: points go out to workers and answers come back, until there is a reason to stop."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import islice
+from typing import Final, final
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from eign.arrays import Array
+from eign.evaluation import Evaluation, Raised, Task
+from eign.interrupts import uninterrupted
+from eign.study.optimizer import Optimizer
+from eign.study.pending import TOLD
+from eign.study.progress import Progress
+from eign.study.workers import LostWorkerError, Outcome, Workers
+
+# So often, in seconds, a run looks up from waiting: for workers that have joined the cluster.
+_LOOK_UP: Final = 1.0
+_FAILED: Final = Evaluation(np.nan)
+
+
+class Status(IntEnum):
+    """Why a run ended: `status` of the result."""
+
+    BUDGET = 0
+    CONVERGED = 1
+    CALLBACK = 2
+    INTERRUPTED = 3
+    NOTHING_KNOWN = 4
+    ERROR = 5
+
+
+class LostWorkerWarning(UserWarning):
+    """Workers died over a point, and it was recorded as a failed evaluation."""
+
+
+@final
+@dataclass(slots=True)
+class Run:
+    """An optimizer, a function, who evaluates it and the rules for stopping.
+
+    Attributes:
+        optimizer: Proposes and learns.
+        task: The function.
+        named: Whether it takes points as dicts.
+        workers: Where it runs.
+        budget: Evaluations of the study in all.
+        first: Points to evaluate before the optimizer is asked.
+        tol: See `minimize`, as for all that follows.
+        on_error: What to do when the function raises.
+        callback: Called after each evaluation.
+        bar: Shows how it goes.
+    """
+
+    optimizer: Optimizer
+    task: Task
+    named: bool
+    workers: Workers
+    budget: int
+    first: list[Array]
+    tol: float | None
+    on_error: str
+    callback: Callable[[OptimizeResult], object] | None
+    bar: Progress | None
+    _running: "dict[Future[Outcome], Array]" = field(default_factory=dict, init=False)
+
+    def evaluate_all(self) -> OptimizeResult:
+        """Evaluate until there is a reason to stop."""
+        try:
+            status, message = self._evaluate_all()
+        except KeyboardInterrupt:
+            status, message = Status.INTERRUPTED, "interrupted; this is the best so far"
+        except Exception as error:
+            self._keep_finished()
+            # For a study without a file this is all that is left of it.
+            error.partial_result = self.result(Status.ERROR, str(error))  # type: ignore[attr-defined]
+            raise
+        finally:
+            self._keep_finished()
+        return self.result(status, message)
+
+    def _evaluate_all(self) -> tuple[Status, str]:
+        points = self._points()
+        while True:
+            for x in islice(points, max(0, self.workers.count() - len(self._running))):
+                point = self.optimizer.box.as_dict(x) if self.named else x.copy()
+                self._running[self.workers.submit(self.task, point)] = x
+                self._show()
+            if not self._running:
+                break
+            if (stop := self._take_answers()) is not None:
+                return stop
+        if not self.optimizer.history.has_y.any():
+            return Status.NOTHING_KNOWN, f"all {len(self.optimizer.history)} evaluations failed"
+        return Status.BUDGET, f"the budget of {self.budget} evaluations is used"
+
+    def _take_answers(self) -> tuple[Status, str] | None:
+        """Wait for an answer and record all that have come; a reason to stop, if there is one.
+
+        No future outlives this: Dask would evaluate again what a worker had answered before it died.
+        """
+        wait(self._running, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
+        for future in [future for future in self._running if future.done()]:
+            with uninterrupted():
+                self._record(future)
+            self._show()
+            if self.callback is not None:
+                try:
+                    self.callback(self.result(Status.BUDGET, "running"))
+                except StopIteration:
+                    return Status.CALLBACK, "stopped by the callback"
+            if (reason := self._converged()) is not None:
+                return Status.CONVERGED, reason
+        return None
+
+    def result(self, status: Status, message: str) -> OptimizeResult:
+        """What SciPy's users expect; x and fun are NaN if nothing is known."""
+        history = self.optimizer.history
+        dim = history.dim
+        x, y, grad = np.full(dim, np.nan), np.nan, np.full(dim, np.nan)
+        if history.has_y.any():
+            best = self.optimizer.best
+            x, y, grad = best.x, best.y, best.grad
+        result = OptimizeResult()
+        result.update(
+            x=x,
+            fun=y,
+            jac=grad,
+            nfev=len(history),
+            njev=self._gradients(),
+            nit=sum(reason != TOLD for reason in self.optimizer.reasons),
+            success=status in (Status.BUDGET, Status.CONVERGED),
+            status=int(status),
+            message=message,
+            history=history,
+            maximize=self.optimizer.maximize,
+        )
+        return result
+
+    def _points(self) -> Iterator[Array]:
+        """Points that were asked before and never told, the user's, then the method's, up to the budget."""
+        left = self.budget - len(self.optimizer.history)
+        before = [self.optimizer.ask() for _ in range(min(left, len(self.optimizer.pending)))]
+        yield from [*before, *self.first][:left]
+        for _ in range(left - len(before) - len(self.first)):
+            yield self.optimizer.ask()
+
+    def _record(self, future: "Future[Outcome]") -> None:
+        """Tell what came of an evaluation, or raise what the user must know."""
+        x = self._running.pop(future)
+        try:
+            outcome = self.workers.outcome(future)
+        except LostWorkerError as death:
+            self._tell(x, _FAILED)
+            warnings.warn(f"recorded as failed: x = {x.tolist()}: {death}", LostWorkerWarning, stacklevel=2)
+            return
+        if isinstance(outcome, Raised):
+            if self.on_error == "raise":
+                raise self._explained(outcome.error, x)
+            outcome = _FAILED
+        self._tell(x, outcome)
+
+    def _tell(self, x: Array, told: Evaluation) -> None:
+        self.optimizer.tell(x, told.value, told.gradient, told.value_variance, told.gradient_variance)
+
+    def _explained(self, error: Exception, x: Array) -> Exception:
+        where = f"in evaluation {len(self.optimizer.history) + 1}, at x = {x.tolist()}"
+        error.add_note(where)
+        if not isinstance(error, StopIteration):
+            return error
+        other = RuntimeError(f"the function raised StopIteration {where}")  # which would end a loop somewhere
+        other.__cause__ = error
+        return other
+
+    def _keep_finished(self) -> None:
+        """Cancel what has not begun and tell what has ended meanwhile; the rest is asked and not told."""
+        while self._running:
+            future, x = self._running.popitem()
+            if not future.cancel() and future.done() and future.exception() is None:
+                outcome = future.result()
+                if isinstance(outcome, Evaluation):
+                    with suppress(ValueError):  # of a wrong shape; the reason for the end is the one to tell
+                        self._tell(x, outcome)
+
+    def _gradients(self) -> int:
+        return int(self.optimizer.history.has_grad.any(axis=1).sum())
+
+    def _show(self) -> None:
+        if self.bar is not None:
+            self.bar.update(self.optimizer, running=len(self._running))
+
+    def _converged(self) -> str | None:
+        """The reason to stop by `tol`, if there is one."""
+        if self.tol is None:
+            return None
+        slope, gain = self.optimizer.stationarity, self.optimizer.expected_improvement
+        measured = {"projected gradient": slope, "expected improvement": gain}
+        known = {name: value for name, value in measured.items() if value is not None}
+        if not known or any(value > self.tol for value in known.values()):
+            return None
+        if (slope is None and self._gradients()) or (gain is None and self.optimizer.expects_improvement):
+            return None
+        listed = " and ".join(f"{name} {value:.1e}" for name, value in known.items())
+        return f"converged: {listed} at most tol = {self.tol:g}"

@@ -1,0 +1,101 @@
+"""Small experiments for the tests of campaigns, and the run that they must come to."""
+
+import tomllib
+from concurrent.futures import Future
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eign.campaign.run_log import RunLog
+from eign.campaign.spec import Experiment, MethodSpec, ProblemSpec, RunSpec
+from eign.campaign.spec_file import read_experiment
+from eign.campaign.tasks import continue_run
+from eign.campaign.workers import Workers
+
+PROBLEM = ProblemSpec("branin-2", initial=4, budget=9, restarts=2, raw_samples=32)
+SMALL = Experiment(
+    "small",
+    "Two methods, one function",
+    (PROBLEM,),
+    (MethodSpec("EI-GN", "ei-gn"), MethodSpec("L-BFGS-B", "l-bfgs")),
+)
+
+# Long enough to be interrupted in the middle, even when the machine is fast.
+LONG_BUDGET = 30
+LONG_TOML = f"""
+[[experiment]]
+id = "long"
+
+[[experiment.problems]]
+name = "branin-2"
+initial = 5
+budget = {LONG_BUDGET}
+restarts = 2
+raw_samples = 32
+
+[[experiment.methods]]
+label = "EI-GN"
+method = "ei-gn"
+
+[[experiment.methods]]
+label = "LogEI"
+method = "log-ei"
+"""
+
+
+def write_long(directory: Path) -> Path:
+    path = directory / "long.toml"
+    path.write_text(LONG_TOML)
+    return path
+
+
+def long_experiment() -> Experiment:
+    return read_experiment(tomllib.loads(LONG_TOML)["experiment"][0])
+
+
+@cache
+def uninterrupted(key: str) -> RunLog:
+    """A run of the long experiment in one piece and in this process."""
+    experiment = long_experiment()
+    (run,) = (run for pair in experiment.pairs() if (run := experiment.run(*pair, 0)).key == key)
+    return continue_run(run, None, budget=LONG_BUDGET, seconds=np.inf)
+
+
+class InThisProcess(Workers):
+    """One worker, done with a task before it is waited for."""
+
+    count = 1
+
+    def submit(self, run: RunSpec, log: RunLog | None, *, budget: int) -> "Future[RunLog]":
+        future: Future[RunLog] = Future()
+        future.set_result(continue_run(run, log, budget=budget, seconds=0.0))
+        return future
+
+    def is_lost(self, error: BaseException) -> bool:
+        return False
+
+    def stop(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+class Watcher:
+    """A display that notes what it is shown, and may act when the first task comes back."""
+
+    def __init__(self, act: Any = None) -> None:
+        self.act, self.begun, self.advanced, self.ended = act, 0, 0, 0
+
+    def begin(self, *_: object) -> None:
+        self.begun += 1
+
+    def advance(self, *_: object) -> None:
+        self.advanced += 1
+        if self.act is not None and self.advanced == 1:
+            self.act()
+
+    def end(self, *_: object) -> None:
+        self.ended += 1

@@ -1,0 +1,245 @@
+"""Studies from the terminal: with real processes where these matter, else in this one, as starts cost seconds."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from eign import Optimizer, cli, read_table
+
+ROOT = Path(__file__).parents[2]
+EIGN = [sys.executable, "-c", "import sys; from eign.cli import main; sys.exit(main())"]
+SPEC = """
+method = "l-bfgs"
+seed = 4
+budget = 10
+storage = "study.db"
+
+[bounds]
+a = [-1.0, 2.0]
+b = { low = 0.1, high = 10.0, scale = "log" }
+
+[objective]
+python = "terminal_bowl:evaluate"
+"""
+FUNCTION = """
+import os, time
+def evaluate(p):
+    time.sleep(float(os.environ.get("BOWL_SECONDS", "0")))
+    return (p["a"] - 0.3) ** 2 + (p["b"] - 2.0) ** 2, {"a": 2 * (p["a"] - 0.3), "b": 2 * (p["b"] - 2.0)}
+"""
+
+
+def started(*arguments, cwd, **environment):
+    return subprocess.Popen(
+        [*EIGN, *arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(process):
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    (tmp_path / "spec.toml").write_text(SPEC)
+    (tmp_path / "terminal_bowl.py").write_text(FUNCTION)
+    yield tmp_path
+    sys.modules.pop("terminal_bowl", None)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """A command in this process; gives its exit code, stdout and stderr."""
+
+    def command(*arguments, stdin=""):
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        code = cli.main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return command
+
+
+def test_optimize_killed_and_resumed_is_the_undisturbed_run(here, run):
+    """A process of its own, killed in the middle of an evaluation, and everything a neighbour sees of it meanwhile."""
+    process = started("optimize", "spec.toml", cwd=here, BOWL_SECONDS="0.3")
+    deadline = time.monotonic() + 100
+    while not (here / "study.db").exists() or run("status", "study.db", "--json")[1].count('"evaluations": 0'):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    code, out, err = run("ask", "study.db", "--wait", "0")
+    assert (code, out) == (1, "")
+    assert re.fullmatch(
+        rf"eign: error: study.db is in use by process {process.pid} of .* \(-c optimize spec.toml\)\n", err
+    )
+    assert f"in use by    process {process.pid} of" in run("status", "study.db")[1]
+    code, out, _ = run("export", "study.db", "out.csv")
+    assert (code, out.split()[0]) == (0, str(len(read_table("out.csv", Optimizer.view("study.db").box))))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    before = Optimizer.view("study.db").history
+    assert 0 < len(before) < 10
+
+    code, _, err = run("optimize", "spec.toml")
+    assert (code, err) == (
+        1,
+        "eign: error: study.db exists; to continue that study give --resume, for a new one a new name\n",
+    )
+    code, out, err = finished(started("optimize", "spec.toml", "--resume", "--json", cwd=here))
+    assert (code, err) == (0, "")
+    result = json.loads(out)
+    assert result["evaluations"] == 10
+    assert result["success"] is True
+
+    (here / "spec.toml").write_text(SPEC.replace("study.db", "undisturbed.db"))
+    assert run("optimize", "spec.toml")[0] == 0
+    resumed, undisturbed = Optimizer.view("study.db"), Optimizer.view("undisturbed.db")
+    assert resumed.history == undisturbed.history
+    assert resumed.state == undisturbed.state
+    assert resumed.best.y == result["value"]
+
+
+def test_interrupting_gives_the_best_so_far_and_exit_code_130(here):
+    process = started("optimize", "spec.toml", cwd=here, BOWL_SECONDS="0.2")
+    deadline = time.monotonic() + 100
+    while not (here / "study.db").exists() or len(Optimizer.view(here / "study.db").history) < 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    code, out, _ = finished(process)
+    assert code == 130
+    assert out.startswith("interrupted; this is the best so far\nvalue ")
+
+
+def test_a_laboratory_with_a_spreadsheet(here, run):
+    code, out, _ = run("init", "lab.db", "spec.toml")
+    assert (code, out) == (0, "lab.db: 2 coordinates, method l-bfgs, seed 4\n")
+    assert run("init", "lab.db", "spec.toml")[0] == 1
+    code, table, _ = run("ask", "lab.db", "-n", 3, "--format", "csv")
+    lines = table.splitlines()
+    assert lines[0] == "a,b,y,d_a,d_b,reason"
+    assert len(lines) == 4
+    assert run("ask", "lab.db", "--pending", "--format", "csv")[1] == table
+    # Two are measured, one of them fails, and the third waits.
+    (here / "filled.csv").write_text(
+        "\n".join([lines[0], lines[1].replace(",,,,", ",1.5,0.1,-0.2,"), lines[2].replace(",,,,", ",nan,,,"), lines[3]])
+    )
+    code, out, _ = run("tell", "lab.db", "filled.csv")
+    assert (code, out) == (
+        0,
+        "told 2 (1 failed); 1 rows without a value left out; 2 evaluations in all, 1 pending; best 1.5\n",
+    )
+    assert run("tell", "lab.db", "filled.csv")[1].startswith("told 0; 2 were known already; ")
+    assert run("ask", "lab.db")[1] not in table
+    assert run("tell", "lab.db", "--x", "a=0.5,b=3", "--y", "1.25", "--gradient", "0.4,2")[0] == 0
+    code, out, _ = run("status", "lab.db")
+    assert code == 0
+    assert "best value   1.25, evaluation 3" in out
+    assert "pending      2" in out
+    for name in ("out.csv", "out.parquet", "out.json"):
+        assert run("export", "lab.db", name) == (0, f"3 evaluations to {name}\n", "")
+    assert read_table("out.csv", Optimizer.view("lab.db").box) == Optimizer.view("lab.db").history
+    assert json.loads((here / "out.json").read_text())[2]["reason"] == "told"
+
+
+def test_json_in_and_out(here, run):
+    run("init", "lab.db", "spec.toml")
+    code, out, _ = run("ask", "lab.db", "-n", 2)
+    points = [json.loads(line) for line in out.splitlines()]
+    answers = "".join(json.dumps({"x": point["x"], "value": 1.0 + i}) + "\n" for i, point in enumerate(points))
+    code, out, _ = run("tell", "lab.db", stdin=answers)
+    assert (code, out) == (0, "told 2; 2 evaluations in all, 0 pending; best 1\n")
+    (here / "point.json").write_text(run("ask", "lab.db")[1])
+    code, out, _ = run("tell", "lab.db", "--point", "point.json", stdin='{"value": 0.5, "gradient": [1, 2]}')
+    assert (code, out) == (0, "told 1; 3 evaluations in all, 0 pending; best 0.5\n")
+    summary = json.loads(run("status", "lab.db", "--json")[1])
+    assert summary["best"]["gradient"] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["optimize", "none.toml"], 1, "there is no file none.toml"),
+        (["optimize", "bad.toml"], 1, "bad.toml, line 1: budget: expected a whole number, at least 1, got 0"),
+        (["ask", "none.db"], 1, "there is no study none.db"),
+        (["status", "spec.toml"], 1, "spec.toml is not a study: it is no SQLite file"),
+        (["tell", "lab.db", "--x", "1,2"], 2, "give --x and --y together"),
+        (["tell", "lab.db", "--x", "9,2", "--y", "1"], 1, "x is outside the box: 9.0 for 'a'"),
+        (["tell", "lab.db"], 1, "- is empty, expected evaluations in JSON or CSV"),
+        (["ask", "lab.db", "--format", "xml"], 2, "'xml' is not one of 'json', 'csv'"),
+        (["ask", "lab.db", "-n", "0"], 2, "-n"),
+        (["export", "lab.db", "out.xls"], 1, "out.xls: expected one of the endings .csv, .parquet, .json"),
+        (["export", "lab.db", "lab.db"], 1, "expected one of the endings"),
+    ],
+)
+def test_errors_take_one_line(here, run, arguments, code, message):
+    (here / "bad.toml").write_text("budget = 0\n")
+    Optimizer({"a": (-1, 2), "b": (0.1, 10)}, method="sobol", seed=0, storage="lab.db").close()
+    assert run(*arguments)[0] == code
+    _, out, err = run(*arguments)
+    assert out == ""
+    assert err.startswith("eign: error: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert len(Optimizer.view("lab.db").history) == 0
+
+
+def test_all_evaluations_failing_is_exit_code_1(here, run):
+    (here / "terminal_bowl.py").write_text("def evaluate(p):\n    raise ValueError('no mesh')\n")
+    (here / "spec.toml").write_text(SPEC.replace("budget = 10", 'budget = 2\non_error = "fail"'))
+    code, out, _ = run("optimize", "spec.toml", "--json")
+    assert code == 1
+    assert json.loads(out)["value"] is None
+    (here / "spec.toml").write_text(SPEC.replace("study.db", "other.db"))
+    code, _, err = run("optimize", "spec.toml")
+    assert (code, err) == (1, "eign: error: no mesh\n")
+
+
+def test_a_batch_queue(tmp_path):
+    """Two chains of jobs at once, every command a process of its own, and no process in between."""
+    shim = tmp_path / "bin" / "eign"
+    shim.parent.mkdir()
+    shim.write_text(
+        f'#!/bin/sh\nexec {sys.executable} -c "import sys; from eign.cli import main; sys.exit(main())" "$@"\n'
+    )
+    shim.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{shim.parent}:{os.environ['PATH']}"}
+
+    def shell(*arguments):
+        command = [str(argument) for argument in arguments]
+        return subprocess.run(command, check=True, timeout=240, env=environment, capture_output=True, text=True).stdout
+
+    # The example's own study is begun with the default method, whose packages take longer to load.
+    spec, study, table = tmp_path / "tin.toml", tmp_path / "tin.db", tmp_path / "tin.csv"
+    spec.write_text((ROOT / "examples/batch_queue/tin.toml").read_text().replace('"auto"', '"sobol"'))
+    shell("eign", "init", study, spec)
+    shell("sh", ROOT / "examples/batch_queue/submit.sh", study, 2, 1)
+    view = Optimizer.view(study)
+    assert (len(view.history), len(view.pending), view.reasons) == (2, 0, ["sobol"] * 2)
+    assert view.history.has_grad.all()
+    assert "evaluations  2\n" in shell("eign", "status", study)
+    shell("eign", "export", study, table)
+    assert read_table(table, view.box) == view.history
+
+
+def test_completion_knows_the_commands():
+    environment = {**os.environ, "_EIGN_COMPLETE": "complete_bash", "COMP_WORDS": "eign opt", "COMP_CWORD": "1"}
+    result = subprocess.run(EIGN, env=environment, capture_output=True, text=True, timeout=60)
+    assert result.stdout.split() == ["optimize"]

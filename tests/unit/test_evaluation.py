@@ -1,0 +1,113 @@
+"""The user's function as a task: what it may return, what it may raise, and how both travel."""
+
+import pickle
+import subprocess
+import sys
+import threading
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from eign.evaluation import AnswerError, Evaluation, Parcel, Raised, Task
+
+X = np.array([1.0, 2.0])
+
+
+def test_an_answer_becomes_plain_numbers():
+    told = Task(lambda x: (np.float32(2.5), [1, None]))(X)
+    assert told.value == 2.5
+    np.testing.assert_array_equal(told.gradient, [1.0, np.nan])
+    assert (told.value_variance, told.gradient_variance) == (None, None)
+    assert np.isnan(Task(lambda x: (None, None))(X).value)
+    assert Task(lambda x: (1.0, {"a": 2.0}))(X).gradient == {"a": 2.0}
+
+
+def test_an_evaluation_says_more():
+    told = Task(lambda x: Evaluation(1, x, value_variance=0.25, gradient_variance=[1, 2]))(X)
+    assert (told.value, told.value_variance) == (1.0, 0.25)
+    np.testing.assert_array_equal(told.gradient, X)
+    np.testing.assert_array_equal(told.gradient_variance, [1.0, 2.0])
+    assert Task(lambda x: Evaluation(3.0))(X).gradient is None
+
+
+@pytest.mark.parametrize("jac", [None, False])
+def test_jac_says_where_the_gradient_comes_from(jac):
+    def rich(x):
+        return Evaluation(1.0, x, value_variance=0.5, gradient_variance=[1.0, 1.0])
+
+    without = Task(rich, jac)(X)
+    assert (without.gradient, without.gradient_variance, without.value_variance) == (None, None, 0.5)
+    np.testing.assert_array_equal(Task(rich, lambda x: 3 * x)(X).gradient, 3 * X)
+
+
+def test_what_the_function_raises_is_a_value():
+    def broken(x):
+        raise ZeroDivisionError("no mesh")
+
+    answer = Task(broken)(X)
+    assert isinstance(answer, Raised)
+    assert isinstance(answer.error, ZeroDivisionError)
+
+
+def test_what_breaks_the_agreement_is_raised():
+    def own(x):
+        raise AnswerError("wrong keys")
+
+    with pytest.raises(TypeError, match=r"return \(value, gradient\)"):
+        Task(lambda x: 1.0)(X)
+    with pytest.raises(ValueError, match="value_variance of shape"):
+        Task(lambda x: Evaluation(1.0, value_variance=[1.0, 2.0]))(X)
+    with pytest.raises(AnswerError, match="wrong keys"):
+        Task(own)(X)
+
+
+def test_a_task_travels_by_plain_pickle():
+    offset = 0.5
+    arrived = pickle.loads(pickle.dumps(Task(lambda x, power: (offset + x[0] ** power, x), args=(3,))))
+    assert isinstance(arrived, Parcel)
+    assert arrived(X).value == 1.5
+
+
+def test_state_of_a_function_stays_with_its_process():
+    seen = []
+    arrived = pickle.loads(pickle.dumps(Task(lambda x: (seen.append(1) or len(seen), None))))
+    assert [arrived(X).value, pickle.loads(pickle.dumps(arrived))(X).value] == [1.0, 2.0]
+    assert seen == []
+
+
+def test_what_cannot_travel_is_told():
+    lock = threading.Lock()
+    with pytest.raises(TypeError, match=r"cannot be sent to another process: .*lock.* or use threads"):
+        Task(lambda x: (lock.locked(), None)).pack()
+
+
+class FussyError(Exception):
+    """Unpickling it fails, as for many exceptions with arguments of their own."""
+
+    def __init__(self, code, *, where):
+        super().__init__(f"code {code} in {where}")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"), [(KeyError("mesh"), KeyError), (FussyError(3, where="solver"), RuntimeError)]
+)
+def test_every_error_arrives(error, kind):
+    def broken(x):
+        raise error
+
+    arrived = pickle.loads(pickle.dumps(Task(broken)(X))).error
+    assert type(arrived) is kind
+    assert "mesh" in str(arrived) or "FussyError: code 3 in solver" in str(arrived)
+    assert kind is RuntimeError or "in broken" in arrived.__notes__[0]
+
+
+def test_a_worker_starts_without_torch():
+    """Two seconds for each process that is started; SciPy and the rest of eign stay out too."""
+    pickled = cloudpickle.dumps(Task(lambda x: (float(len(x)), x)))
+    program = (
+        "import pickle, sys; task = pickle.loads(bytes.fromhex(sys.stdin.read())); assert task([1, 2]).value == 2; "
+        "print([name for name in sys.modules if name in ('torch', 'scipy') or name.startswith('eign.')])"
+    )
+    result = subprocess.run([sys.executable, "-c", program], input=pickled.hex(), capture_output=True, text=True)
+    assert result.stdout == "['eign._version', 'eign.arrays', 'eign.evaluation']\n", result.stderr

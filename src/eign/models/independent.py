@@ -25,7 +25,7 @@ from eign.models.processes import (
 )
 from eign.models.tensors import as_array, as_observations
 from eign.models.threads import single_threaded_blas
-from eign.models.value_model import ValueModel
+from eign.models.value_model import ObservedModel
 
 Array = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class MomentJacobians(NamedTuple):
 
 
 @final
-class IndependentGradientGP(ValueModel):
+class IndependentGradientGP(ObservedModel):
     """Independent Gaussian processes for f and its d partial derivatives, as a BoTorch model of f.
 
     It standardises inside and answers in the units given. `eign.models.fit` finds the hyperparameters; until then they
@@ -103,21 +103,6 @@ class IndependentGradientGP(ValueModel):
         self._extends: IndependentGradientGP | None = None
 
     @property
-    def batch_shape(self) -> torch.Size:
-        """Empty: this is one model."""
-        return torch.Size()
-
-    @property
-    def observations(self) -> Observations:
-        """The data, in the units given."""
-        return self._observations
-
-    @property
-    def standardization(self) -> Standardization:
-        """The map between the units given and those of the hyperparameters."""
-        return self._standardization
-
-    @property
     def hyperparameters(self) -> Hyperparameters:
         """Of f first, then of its partial derivatives, in standardised units."""
         return self._hyperparameters
@@ -161,28 +146,6 @@ class IndependentGradientGP(ValueModel):
         self._warm_start = result.warm_start
         self._hyperparameters = Hyperparameters.from_theta(result.theta, result.mean)
         return result
-
-    def append(
-        self,
-        X: Tensor,
-        Y: Tensor,
-        G: Tensor | None = None,
-        *,
-        Yvar: Tensor | None = None,
-        Gvar: Tensor | None = None,
-    ) -> "IndependentGradientGP":
-        """A new model with more observations, the same hyperparameters and standardisation, in O(n^2) for each.
-
-        The work is done when the first posterior is asked for.
-        """
-        new = as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)
-        model = self._copy(
-            self._observations.append(new.x, new.y, new.grad, new.y_var, new.grad_var)
-            if len(new)
-            else self._observations
-        )
-        model._extends = self
-        return model
 
     def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and covariance of f at q points, `... x q x d -> ... x q, ... x q x q`; gradients take no part."""
@@ -248,9 +211,14 @@ class IndependentGradientGP(ValueModel):
         noise = np.maximum(np.where(np.isnan(known), 0.0, known), self._nugget)
         return Data(np.array(usable.x), np.ascontiguousarray(targets), np.ascontiguousarray(noise))
 
+    def _extended_by(self, observations: Observations) -> "IndependentGradientGP":
+        model = self._copy(observations)
+        model._extends = self
+        return model
+
     def _copy(self, observations: Observations) -> "IndependentGradientGP":
         model = object.__new__(IndependentGradientGP)
-        ValueModel.__init__(model)
+        ObservedModel.__init__(model)
         for name in ("kernel", "noise", "_correlation", "_given_standardization", "_hyperparameters", "_warm_start"):
             setattr(model, name, getattr(self, name))
         model._observations, model._standardization = observations, self._standardization

@@ -264,3 +264,18 @@ def test_without_a_nugget_a_failed_factorisation_is_repaired_and_recorded() -> N
     )
     assert 0 < twice.jitter.max() <= 1e-2
     assert torch.isfinite(twice.posterior(points(4)).mean).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e5])
+def test_samples_at_points_that_nearly_coincide(scale: float) -> None:
+    X, Y, G = observed(12)
+    model = IndependentGradientGP(X, scale * Y, scale * G)
+    near = 0.4 + 1e-7 * torch.rand(2, 30, X.shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    apart = torch.rand(1, 30, X.shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    posterior = model.posterior(torch.cat([near, apart]))
+    assert torch.isfinite(posterior.rsample(torch.Size([4]))).all()
+    # Nothing is added where nothing has to be.
+    covariance = posterior.distribution.covariance_matrix[2]
+    alone = model.posterior(apart[0]).distribution.covariance_matrix
+    # A batch rounds differently, by 1e-16 of the variances; the smallest jitter would be 1e-9 of them.
+    torch.testing.assert_close(covariance, alone, rtol=0, atol=1e-13 * alone.diagonal().mean().item())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eign.data import Observations
-from eign.strategies import strategy
+from eign.strategies import multistart, strategy
 from eign.strategies.bayesian import RECIPES
 from eign.strategies.design import design_point
 from eign.strategies.strategy import State, Strategy
@@ -59,6 +59,28 @@ def test_lbfgs_restarts_after_convergence():
         x = opt.ask()
         opt.tell(x, float(x @ x), 2 * x)
     assert len(opt.state.memory["starts"]) > 6
+
+
+def test_lbfgs_replays_only_runs_that_go_on(monkeypatch):
+    replayed: list[tuple[float, ...]] = []
+    genuine = multistart.replay
+
+    def counting(start, data, options):
+        replayed.append(tuple(start))
+        return genuine(start, data, options)
+
+    monkeypatch.setattr(multistart, "replay", counting)
+    opt = Optimizer([(-1, 1)] * 2, method="l-bfgs", seed=0)
+    for _ in range(60):
+        x = opt.ask()
+        opt.tell(x, float(x @ x), 2 * x)
+    replayed.clear()
+    opt.ask()
+    starts, ended = opt.state.memory["starts"], opt.state.memory["ended"]
+    assert len(starts) == len(ended) > 6
+    # The run that went on, and one more if that one has just ended.
+    assert len(replayed) <= 2
+    assert ended[-1] is None
 
 
 def test_cma_is_the_package_run_from_the_best_point():

@@ -170,6 +170,8 @@ def _descend(
     dim = problems[0].x.shape[1]
     low, high = bounds(dim, learn_noise=starts.shape[1] > dim + 1)
     sizes = np.array([len(problem.y) for problem in problems])[owner]
+    # Of equal size, all are stacked once instead of those of each evaluation anew.
+    alike = Problem(*(np.stack(part) for part in zip(*problems, strict=True))) if np.ptp(sizes) == 0 else None
     means, lowest = np.zeros(len(starts)), np.full(len(starts), np.inf)
     fresh = not warm.steps.any()
     calls = 0
@@ -182,18 +184,19 @@ def _descend(
         stacks = _stacks(sizes[index])
 
         def evaluate(stack: NDArray[np.intp]) -> Posterior:
-            members = [problems[b] for b in owner[index[stack]]]
-            together = Problem(*(np.stack(part) for part in zip(*members, strict=True)))
+            members = owner[index[stack]]
+            if alike is None:
+                together = Problem(*(np.stack(part) for part in zip(*(problems[b] for b in members), strict=True)))
+            else:
+                together = Problem(alike.x[members], alike.y[members], alike.noise[members])
             return _safe_posterior(thetas[stack], together, kernel, curvature=curvature)
 
         results = map_threads(evaluate, stacks, size=int(sizes.max()))
-        order = np.argsort(np.concatenate(stacks))
-        value, gradient, mean = (np.concatenate(part)[order] for part in list(zip(*results, strict=True))[:3])
+        value, gradient, mean, bends = results[0] if len(results) == 1 else _in_order(results, np.concatenate(stacks))
         # The mean belongs to the point that the search keeps, not to a step that it rejects.
         kept = value <= lowest[index]
         means[index[kept]], lowest[index[kept]] = mean[kept], value[kept]
-        bends = [result.curvature for result in results if result.curvature is not None]
-        return lbfgs.Evaluation(value, gradient, np.concatenate(bends)[order] if curvature else None)
+        return lbfgs.Evaluation(value, gradient, bends)
 
     pairs = np.zeros((2, len(starts), *warm.steps.shape[1:]))
     pairs[0, : len(warm.theta)], pairs[1, : len(warm.theta)] = warm.steps, warm.changes
@@ -222,8 +225,18 @@ def _best_of(result: tuple[lbfgs.Minimum, Array], owner: NDArray[np.intp], warm:
     return Fit(end.x[best], means[best], end.value[best], int(end.evaluations.sum()), end.converged[best], left)
 
 
+def _in_order(results: Sequence[Posterior], positions: NDArray[np.intp]) -> Posterior:
+    """One result from those of several stacks, whose members were at these positions."""
+    order = np.argsort(positions)
+    value, gradient, mean = (np.concatenate(part)[order] for part in list(zip(*results, strict=True))[:3])
+    bends = [result.curvature for result in results if result.curvature is not None]
+    return Posterior(value, gradient, mean, np.concatenate(bends)[order] if bends else None)
+
+
 def _stacks(sizes: NDArray[np.int_]) -> list[NDArray[np.intp]]:
     """Positions of problems to evaluate together: of equal size, and few enough to stay in the cache."""
+    if np.ptp(sizes) == 0 and len(sizes) * int(sizes[0]) ** 2 <= _STACKED_ELEMENTS:
+        return [np.arange(len(sizes))]
     stacks = []
     for size in np.unique(sizes):
         members = np.flatnonzero(sizes == size)
@@ -236,16 +249,16 @@ def _safe_posterior(theta: Array, problem: Problem, kernel: Correlation, *, curv
     """J of a stack, infinite for members that cannot be factorised; without observations it is the prior's."""
     if not problem.y.shape[-1]:
         value, slopes, bends = negative_log_prior(theta, problem.x.shape[-1])
-        return Posterior(value, slopes, np.zeros_like(value), bends[..., None] * np.eye(theta.shape[-1]))
+        bend = bends[..., None] * np.eye(theta.shape[-1]) if curvature else None
+        return Posterior(value, slopes, np.zeros_like(value), bend)
     try:
         return stacked_posterior(theta, problem, kernel, curvature=curvature)
     except FactorizationError:
         if len(theta) == 1:
-            return Posterior(np.full(1, np.inf), np.zeros_like(theta), np.zeros(1), np.eye(theta.shape[1])[None])
+            bend = np.eye(theta.shape[1])[None] if curvature else None
+            return Posterior(np.full(1, np.inf), np.zeros_like(theta), np.zeros(1), bend)
     parts = [
         _safe_posterior(theta[c : c + 1], Problem(*(part[c : c + 1] for part in problem)), kernel, curvature=curvature)
         for c in range(len(theta))
     ]
-    value, gradient, mean = (np.concatenate(part) for part in list(zip(*parts, strict=True))[:3])
-    curved = [part.curvature for part in parts if part.curvature is not None]
-    return Posterior(value, gradient, mean, np.concatenate(curved) if curvature else None)
+    return _in_order(parts, np.arange(len(theta)))

@@ -25,7 +25,7 @@ from eign.models.processes import (
 )
 from eign.models.tensors import as_array, as_observations
 from eign.models.threads import single_threaded_blas
-from eign.models.value_model import ValueModel
+from eign.models.value_model import ObservedModel
 
 Array = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class MomentJacobians(NamedTuple):
 
 
 @final
-class IndependentGradientGP(ValueModel):
+class IndependentGradientGP(ObservedModel):
     """Independent Gaussian processes for f and its d partial derivatives, as a BoTorch model of f.
 
     It standardises inside and answers in the units given. `eign.models.fit` finds the hyperparameters; until then they
@@ -98,23 +98,9 @@ class IndependentGradientGP(ValueModel):
         self._standardization = standardization or standardize_independent(self._observations)
         self._hyperparameters = Hyperparameters.default(self._observations.dim)
         self._warm_start: WarmStart | None = None
+        self._fitted_data: Data | None = None
         self._processes: Processes | None = None
         self._extends: IndependentGradientGP | None = None
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """Empty: this is one model."""
-        return torch.Size()
-
-    @property
-    def observations(self) -> Observations:
-        """The data, in the units given."""
-        return self._observations
-
-    @property
-    def standardization(self) -> Standardization:
-        """The map between the units given and those of the hyperparameters."""
-        return self._standardization
 
     @property
     def hyperparameters(self) -> Hyperparameters:
@@ -149,7 +135,7 @@ class IndependentGradientGP(ValueModel):
         if self._given_standardization is None:
             self._standardization = standardize_independent(self._observations)
         self._processes = self._extends = None
-        data = self._data(self._observations)
+        data = self._fitted_data = self._data(self._observations)
         problems = [
             Problem(data.x[seen], target[seen], noise[seen])
             for target, noise, seen in zip(data.targets, data.noise, data.observed, strict=True)
@@ -160,28 +146,6 @@ class IndependentGradientGP(ValueModel):
         self._warm_start = result.warm_start
         self._hyperparameters = Hyperparameters.from_theta(result.theta, result.mean)
         return result
-
-    def append(
-        self,
-        X: Tensor,
-        Y: Tensor,
-        G: Tensor | None = None,
-        *,
-        Yvar: Tensor | None = None,
-        Gvar: Tensor | None = None,
-    ) -> "IndependentGradientGP":
-        """A new model with more observations, the same hyperparameters and standardisation, in O(n^2) for each.
-
-        The work is done when the first posterior is asked for.
-        """
-        new = as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)
-        model = self._copy(
-            self._observations.append(new.x, new.y, new.grad, new.y_var, new.grad_var)
-            if len(new)
-            else self._observations
-        )
-        model._extends = self
-        return model
 
     def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and covariance of f at q points, `... x q x d -> ... x q, ... x q x q`; gradients take no part."""
@@ -232,7 +196,7 @@ class IndependentGradientGP(ValueModel):
         older, self._extends = self._extends, None
         with single_threaded_blas():
             if older is None:
-                data = self._data(self._observations)
+                data = self._fitted_data or self._data(self._observations)
                 self._processes = condition(self._correlation, self._hyperparameters, data)
             else:
                 new = self._observations[len(older.observations) :]
@@ -247,13 +211,18 @@ class IndependentGradientGP(ValueModel):
         noise = np.maximum(np.where(np.isnan(known), 0.0, known), self._nugget)
         return Data(np.array(usable.x), np.ascontiguousarray(targets), np.ascontiguousarray(noise))
 
+    def _extended_by(self, observations: Observations) -> "IndependentGradientGP":
+        model = self._copy(observations)
+        model._extends = self
+        return model
+
     def _copy(self, observations: Observations) -> "IndependentGradientGP":
         model = object.__new__(IndependentGradientGP)
-        ValueModel.__init__(model)
+        ObservedModel.__init__(model)
         for name in ("kernel", "noise", "_correlation", "_given_standardization", "_hyperparameters", "_warm_start"):
             setattr(model, name, getattr(self, name))
         model._observations, model._standardization = observations, self._standardization
-        model._processes = model._extends = None
+        model._processes = model._extends = model._fitted_data = None
         return model
 
     def _in_given_units(self, mean: Array, variance: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:

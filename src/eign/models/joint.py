@@ -27,7 +27,7 @@ from eign.models.lbfgs import Minimum
 from eign.models.map_objective import NOISE_PRIOR
 from eign.models.tensors import as_array, as_observations
 from eign.models.threads import single_threaded_blas
-from eign.models.value_model import ValueModel
+from eign.models.value_model import ObservedModel
 
 # Below, a second BLAS thread costs more in synchronisation than it computes.
 _ROWS_WORTH_THREADS: Final = 1000
@@ -60,7 +60,7 @@ class ValueMomentsAndGradients(NamedTuple):
 
 
 @final
-class JointGradientGP(ValueModel):
+class JointGradientGP(ObservedModel):
     """The exact joint Gaussian process of f and its gradient, as a BoTorch model of f.
 
     Any subset of values and partial derivatives may be observed. It standardises inside and answers in the units given.
@@ -108,21 +108,6 @@ class JointGradientGP(ValueModel):
         self._rows: ConditionedRows | None = None
         # Factored rows of the first so many observations, which the others extend when rows are first needed.
         self._base: tuple[ConditionedRows, int] | None = None
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """Empty: this is one model."""
-        return torch.Size()
-
-    @property
-    def observations(self) -> Observations:
-        """The data, in the units given."""
-        return self._observations
-
-    @property
-    def standardization(self) -> Standardization:
-        """The map between the units given and those of the hyperparameters."""
-        return self._standardization
 
     @property
     def hyperparameters(self) -> JointHyperparameters:
@@ -179,24 +164,6 @@ class JointGradientGP(ValueModel):
         return -negative_log_likelihood(rows.factored, rows.row_component) - len(rows.row_component) * float(
             np.log(self._standardization.y_scale)
         )
-
-    def append(
-        self,
-        X: Tensor,
-        Y: Tensor,
-        G: Tensor | None = None,
-        *,
-        Yvar: Tensor | None = None,
-        Gvar: Tensor | None = None,
-    ) -> JointGradientGP:
-        """A new model with more observations, the same hyperparameters and standardisation.
-
-        Its factor is one block extension of this model's, made when it is first needed: not if a fit comes before.
-        """
-        new = as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)
-        model = self._copy(self._observations.append(new.x, new.y, new.grad, new.y_var, new.grad_var))
-        model._base = self._base if self._rows is None else (self._rows, len(self._observations))
-        return model
 
     def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and covariance of f at q points together, `... x q x d -> ... x q, ... x q x q`; differentiable once."""
@@ -259,9 +226,14 @@ class JointGradientGP(ValueModel):
         observed = np.column_stack([usable.y, usable.grad])
         return np.array(usable.x), JointData.of(usable.x, observed, np.column_stack([usable.y_var, usable.grad_var]))
 
+    def _extended_by(self, observations: Observations) -> JointGradientGP:
+        model = self._copy(observations)
+        model._base = self._base if self._rows is None else (self._rows, len(self._observations))
+        return model
+
     def _copy(self, observations: Observations) -> JointGradientGP:
         model = object.__new__(JointGradientGP)
-        ValueModel.__init__(model)
+        ObservedModel.__init__(model)
         for name in ("kernel", "_given_standardization", "_standardization", "_hyperparameters", "_warm"):
             setattr(model, name, getattr(self, name))
         model._observations, model._rows, model._base = observations, None, None

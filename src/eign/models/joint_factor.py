@@ -58,6 +58,14 @@ def invert(lower: Array) -> Array:
     return np.asarray(inverse.T)
 
 
+def invert_triangle(lower: Array) -> Array:
+    """L^{-1} in the lower triangle of a new array; what is above the diagonal is undefined."""
+    inverse = lower.copy()
+    if len(lower):
+        _invert_triangle(inverse.T)
+    return inverse
+
+
 def _invert_triangle(upper: Array) -> None:
     r"""U^{-1} in place of U, by halves; what is below the diagonal is left alone.
 

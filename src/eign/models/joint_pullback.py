@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from eign.models.derivative_kernels import Array, covariance_blocks_vjp, prior_variances
+from eign.models.joint_factor import invert_triangle
 from eign.models.joint_moments import SMALLEST_VARIANCE, ConditionedRows, cross_covariance
 from eign.models.threads import map_threads
 
@@ -44,9 +45,7 @@ class JointEvaluator:
     @classmethod
     def of(cls, rows: ConditionedRows) -> "JointEvaluator":
         """Invert the factor."""
-        lower = rows.factored.lower
-        whitener = lapack.dtrtri(lower.T, lower=0)[0].T if len(lower) else lower
-        return cls(rows, np.asarray(whitener), prior_variances(rows.hyper.terms))
+        return cls(rows, invert_triangle(rows.factored.lower), prior_variances(rows.hyper.terms))
 
     def moments(self, x: Array) -> JointNormals:
         """At m points, `m x d`."""

@@ -7,6 +7,8 @@ from botorch.posteriors.gpytorch import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal  # type: ignore[import-untyped]
 from torch import Tensor
 
+from eign.models.cholesky import JITTERS, FactorizationError
+
 
 class GradientPosterior(NamedTuple):
     """Independent normal distributions of the partial derivatives.
@@ -30,12 +32,41 @@ class ValuePosterior(GPyTorchPosterior):
         """From mean `... x q` and covariance `... x q x q` in standardised units, which are multiplied and shifted."""
         variance = covariance.diagonal(dim1=-2, dim2=-1)
         self._variance = (variance * scale**2).unsqueeze(-1)
-        super().__init__(MultivariateNormal(shift + scale * mean, covariance * scale**2))
+        mean = shift + scale * mean
+        try:
+            normal = MultivariateNormal(mean, covariance * scale**2)
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # it is public, and not in the stubs
+            normal = MultivariateNormal(mean, with_jitter(covariance) * scale**2)
+        super().__init__(normal)
 
     @property
     def variance(self) -> Tensor:
         """`... x q x 1`."""
         return self._variance
+
+
+def with_jitter(covariance: Tensor) -> Tensor:
+    """Covariances `... x q x q` with a Cholesky factor, by the rule of `eign.models.cholesky` for those without one.
+
+    Many points close together have a singular covariance: their values are the same up to rounding.
+
+    Raises:
+        FactorizationError: If the largest jitter does not help.
+    """
+    size = covariance.diagonal(dim1=-2, dim2=-1).detach().mean(dim=-1)[..., None, None]
+    lifted = covariance
+    for relative in JITTERS:
+        failed = (torch.linalg.cholesky_ex(lifted.detach())[1] > 0)[..., None, None]
+        if not failed.any():
+            return lifted
+        identity = torch.eye(covariance.shape[-1], dtype=covariance.dtype)
+        lifted = torch.where(failed, covariance + relative * size * identity, lifted)
+    if (torch.linalg.cholesky_ex(lifted.detach())[1] > 0).any():
+        raise FactorizationError(
+            f"a posterior covariance of {covariance.shape[-1]} points has no Cholesky factor, even with jitter "
+            f"{JITTERS[-1]:g}: check the data for NaN and the hyperparameters for extreme values"
+        )
+    return lifted
 
 
 def condition_normal(mean: Tensor, covariance: Tensor, *, observed: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 """What makes a surrogate a BoTorch model of f: posterior, conditioning and fantasies from one joint normal."""
 
 from abc import ABC, abstractmethod
-from typing import Any, final
+from typing import Any, Self, final
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -10,8 +10,9 @@ from botorch.posteriors.posterior import Posterior
 from botorch.sampling.base import MCSampler
 from torch import Tensor
 
-from eign.data import Standardization
+from eign.data import Observations, Standardization
 from eign.models.posteriors import ValuePosterior, condition_normal
+from eign.models.tensors import as_observations
 
 
 class ValueModel(Model, ABC):
@@ -73,6 +74,48 @@ class ValueModel(Model, ABC):
         if noise is None:
             return torch.tensor([self.standardized_noise()], dtype=torch.float64)
         return noise.to(torch.float64).squeeze(-1) / self.standardization.y_scale**2
+
+
+class ObservedModel(ValueModel):
+    """A model of f, given values and gradients of f; subclasses set what they observed and how it is standardised."""
+
+    _observations: Observations
+    _standardization: Standardization
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Empty: this is one model."""
+        return torch.Size()
+
+    @property
+    def observations(self) -> Observations:
+        """The data, in the units given."""
+        return self._observations
+
+    @property
+    def standardization(self) -> Standardization:
+        """The map between the units given and those of the hyperparameters."""
+        return self._standardization
+
+    def append(
+        self,
+        X: Tensor,
+        Y: Tensor,
+        G: Tensor | None = None,
+        *,
+        Yvar: Tensor | None = None,
+        Gvar: Tensor | None = None,
+    ) -> Self:
+        """A new model with more observations, the same hyperparameters and standardisation.
+
+        Its factor extends this model's, in O(n^2), when it is first needed: not if a fit comes before.
+        """
+        new = as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)
+        return self._extended_by(self._observations.append(new.x, new.y, new.grad, new.y_var, new.grad_var))
+
+    @abstractmethod
+    def _extended_by(self, observations: Observations) -> Self:
+        """The model of these observations, which begin with its own."""
 
 
 @final

@@ -175,9 +175,10 @@ def _climb(target: SurrogateAcquisition, starts: Array, values: Array) -> tuple[
     apart = np.abs(rough.x - top.x).max(axis=-1) > _MERGED
     others = order[1:_LEADERS][apart[order[1:_LEADERS]]]
     behind = (rough.value[others] - top.value) / scale
-    fine = replace(_FINE, decrease=np.maximum(_FINE.decrease, _HOPELESS * behind))
-    last = _ascend(target, rough, fine, rows=others, scale=scale)
-    ends = (top, last, rough)
+    ends = [top, rough]
+    if others.size:
+        fine = replace(_FINE, decrease=np.maximum(_FINE.decrease, _HOPELESS * behind))
+        ends.append(_ascend(target, rough, fine, rows=others, scale=scale))
     return np.concatenate([end.x for end in ends]), -np.concatenate([end.value for end in ends])
 
 

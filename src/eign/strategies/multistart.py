@@ -30,7 +30,7 @@ class MultistartLBFGS(Strategy):
     zero, so that a run does not move along it, and without any gradient this is a random search. A failed point is
     treated as a bowl above the best point of its run, which sends the line search back.
 
-    Memory: `starts`, the starting points of the runs so far.
+    Memory: see `runs`.
     """
 
     @property

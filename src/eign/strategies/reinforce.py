@@ -37,7 +37,7 @@ class Reinforce(Strategy):
     The next one starts at the best point that no run has been through, and then at random points, so that without any
     gradient this is a random search.
 
-    Memory: `starts`, the starting points of the runs so far, and `gradient_size`, the usual length of a gradient.
+    Memory: what `runs` remembers, and `gradient_size`, the usual length of a gradient.
     """
 
     @property

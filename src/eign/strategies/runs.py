@@ -2,11 +2,13 @@
 
 A local search is a program that calls the function; here the function is called by others. So each proposal runs it
 again over the evaluations that exist, until it needs one that does not: that is the next point. Nothing but the starts
-has to be remembered, each evaluation counts as one, and while a point is pending another run goes on.
+has to be remembered, each evaluation counts as one, and while a point is pending another run goes on. A run that has
+ended is not run again: the rows it has been through are remembered.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -39,35 +41,40 @@ def next_point(
 
     Runs start at the points told, best first, and then at uniform random points.
 
-    Memory: `starts`, the starting points of the runs so far.
+    Memory: `starts`, the starting points of the runs so far, and `ended`, for each run the rows of the data that it has
+    been through, or None while it goes on.
     """
     if is_initial(state, data, pending):
         return initial_proposal(state)
+    starts = list(state.memory.get("starts", ()))
+    ended = list(state.memory.get("ended", [None] * len(starts)))
     used: set[int] = set()
-    for start in state.memory.get("starts", ()):
-        needed, rows = replay(np.array(start))
+    for run in count():
+        if run == len(starts):
+            starts.append(_next_start(state, data, pending, used, runs=run).tolist())
+            ended.append(None)
+        if ended[run] is not None:
+            used.update(ended[run])
+            continue
+        needed, rows = replay(np.array(starts[run]))
         used |= rows
-        if needed is not None and not contains(pending, needed):
-            return needed, replace(state, reason="local")
-    while True:
-        start = _next_start(state, data, pending, used)
-        state = replace(state, memory={**state.memory, "starts": [*state.memory.get("starts", ()), start.tolist()]})
-        needed, rows = replay(start)
-        used |= rows
-        if needed is not None and not contains(pending, needed):
-            return needed, replace(state, reason="local" if rows else "restart")
+        if needed is None:
+            ended[run] = sorted(rows)
+        elif not contains(pending, needed):
+            memory = {**state.memory, "starts": starts, "ended": ended}
+            return needed, replace(state, memory=memory, reason="local" if rows else "restart")
+    raise AssertionError("there is always another run")
 
 
-def _next_start(state: State, data: Observations, pending: Array, used: set[int]) -> Array:
+def _next_start(state: State, data: Observations, pending: Array, used: set[int], *, runs: int) -> Array:
     """The best point told that no run has been through or close to, or a new random one."""
     seen = data.x[sorted(used)]
     unused = [row for row in np.flatnonzero(data.has_y).tolist() if nearest(seen, data.x[row])[1] > _SAME_RUN]
     if unused:
         return np.array(data.x[max(unused, key=lambda row: float(data.y[row]))])
-    starts = len(state.memory.get("starts", ()))
     while True:
         # The number of runs is part of the seed, as one proposal may begin several.
-        point = generator(state, starts).random(state.dim)
+        point = generator(state, runs).random(state.dim)
         if not contains(pending, point) and not contains(data.x, point):
             return point
-        starts += 1
+        runs += 1

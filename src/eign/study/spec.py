@@ -265,9 +265,9 @@ class _Reader:
     def _check(self, given: Mapping[str, Any], known: Mapping[str, Check], where: tuple[Any, ...] = ()) -> None:
         for name, value in given.items():
             if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
-                raise self._error((*where, name), f"there is no such key; {hint}")
+                close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+                hint = f"did you mean {close[0]!r}? Known" if close else "known"
+                raise self._error((*where, name), f"there is no such key; {hint} are {', '.join(known)}")
             if (expected := known[name](value)) is not None:
                 raise self._error((*where, name), f"expected {expected}, got {value!r}")
 

@@ -1,6 +1,8 @@
-"""Float arrays: read from what users pass, closed for writing, multiplied without overflow."""
+"""Numbers: read from what users pass, arrays closed for writing, products without overflow."""
 
+import operator
 import reprlib
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,19 @@ def as_floats(values: object, what: str) -> Array:
         return array.astype(np.float64)
     except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{what}: expected float64 numbers, got {reprlib.repr(values)}: {error}") from error
+
+
+def whole_number(value: Any, *, least: int) -> int | None:
+    """The whole number that a user passed; None if it is none, or too small. Truth values are none.
+
+    >>> whole_number(np.int64(3), least=1), whole_number(0, least=1), whole_number(2.0, least=1)
+    (3, None, None)
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        return None
+    return None if isinstance(value, bool) or number < least else number
 
 
 def read_only(array: Array) -> Array:

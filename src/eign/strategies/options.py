@@ -2,10 +2,11 @@
 
 import difflib
 import numbers
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
+
+from eign.arrays import whole_number
 
 Check = Callable[[Any], Any]
 """Takes what was given and returns it as plain data; raises ValueError with what was expected."""
@@ -59,11 +60,7 @@ def whole(*, least: int) -> Check:
     """A whole number, at least `least`."""
 
     def check(value: Any) -> int:
-        try:
-            number = operator.index(value)
-        except TypeError:
-            raise ValueError(f"a whole number, at least {least}") from None
-        if isinstance(value, bool) or number < least:
+        if (number := whole_number(value, least=least)) is None:
             raise ValueError(f"a whole number, at least {least}")
         return number
 

@@ -1,6 +1,5 @@
 """What a study is about, fixed when it begins."""
 
-import operator
 import platform
 import secrets
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, final
 
 from eign._version import __version__
+from eign.arrays import whole_number
 from eign.space import Box
 from eign.study.gradient_check import GradientCheck
 
@@ -71,10 +71,6 @@ def checked_seed(seed: int | None) -> int:
     """
     if seed is None:
         return secrets.randbits(32)
-    try:
-        number = operator.index(seed)
-    except TypeError:
-        number = -1
-    if isinstance(seed, bool) or number < 0:
+    if (number := whole_number(seed, least=0)) is None:
         raise ValueError(f"seed={seed!r}, expected a whole number, at least 0, or None to draw one")
     return number

@@ -1,6 +1,5 @@
 """One call for the whole search, with SciPy's signature and result."""
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from eign.arrays import Array
+from eign.arrays import Array, whole_number
 from eign.evaluation import Jacobian, Task
 from eign.space import Box
 from eign.strategies import strategy
@@ -197,11 +196,7 @@ def _resumed(
 def _checked_budget(budget: int | None, dim: int) -> int:
     if budget is None:
         return 20 + 20 * dim
-    try:
-        count = operator.index(budget)
-    except TypeError:
-        count = 0
-    if isinstance(budget, bool) or count < 1:
+    if (count := whole_number(budget, least=1)) is None:
         raise ValueError(f"budget={budget!r}, expected the number of evaluations: a whole number, at least 1")
     return count
 

@@ -13,7 +13,7 @@ from typing import Any, Self, final
 import numpy as np
 import torch
 
-from eign.arrays import Array, as_floats
+from eign.arrays import Array, as_floats, whole_number
 from eign.data import Numbers, Observations, to_unit
 from eign.formulas import stationarity
 from eign.interrupts import uninterrupted
@@ -464,10 +464,6 @@ def pinned_threads() -> Iterator[None]:
 
 
 def _checked_count(n: int) -> int:
-    try:
-        count = operator.index(n)
-    except TypeError:
-        count = 0
-    if isinstance(n, bool) or count < 1:
+    if (count := whole_number(n, least=1)) is None:
         raise ValueError(f"n={n!r}, expected how many points: a whole number, at least 1; None gives one point (d,)")
     return count

@@ -5,25 +5,23 @@
     python benchmarks/auto.py --methods auto --options '{"additive": false}' --label "no additive" --seeds 100-104
     python benchmarks/auto.py --score [--label "no additive"] [--score-seeds tuning]
 
-Methods are tuned on the seeds 100 to 119 and reported on 0 to 19. Each run appends a line to results/auto/LABEL.jsonl when
-it ends, and runs that are there are skipped, so that any call can be stopped and repeated.
+Methods are tuned on the seeds 100 to 119 and reported on 0 to 19. Each run appends a line to results/auto/LABEL.jsonl
+when it ends, and runs that are there are skipped, so that any call can be stopped and repeated.
 """
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
-for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_threads] = "1"
-
 import numpy as np
 from auto_problems import CASES, GROUPS
 from auto_rivals import MODELS, PROGRAMS, RIVALS, perform
+
+from eign.campaign.tasks import one_thread
 
 RESULTS = Path(__file__).parents[1] / "results" / "auto"
 _SETS = {"rivals": RIVALS, "cheap": tuple(PROGRAMS), "models": MODELS}
@@ -41,11 +39,9 @@ class Job(NamedTuple):
 
 def run(job: Job) -> dict[str, Any]:
     """One run on one thread, as it is stored; regrets have five digits, far more than any score can see."""
-    import torch
-
-    torch.set_num_threads(1)
     start = time.perf_counter()
-    done = perform(CASES[job.problem], job.method, job.seed, json.loads(job.options))
+    with one_thread():
+        done = perform(CASES[job.problem], job.method, job.seed, json.loads(job.options))
     return {
         **job._asdict(),
         "options": json.loads(job.options),

@@ -73,7 +73,7 @@ def sharp_ridge(X: Array) -> tuple[Array, Array]:
 
 
 def magnitudes(X: Array) -> tuple[Array, Array]:
-    r"""A bowl in the logarithms, over a linear box: :math:`-\log(1 + \|R (\log_{10} x - m)\|^2)`, R = diag(1, 2, ...) Q."""
+    r"""A bowl in logarithms over a linear box: :math:`-\log(1 + \|R (\log_{10} x - m)\|^2)`, R = diag(1, 2, ...) Q."""
     d = X.shape[1]
     stretch = np.arange(1, d + 1)[:, None] * _rotation(d, seed=7)
     t = (np.log10(X) - np.linspace(-2.0, 0.5, d)) @ stretch.T

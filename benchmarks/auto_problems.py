@@ -10,10 +10,10 @@ from functools import cached_property, lru_cache, partial
 from typing import final
 
 import numpy as np
-from scipy.stats import qmc
-
 from auto_functions import in_other_units, over_logarithms, shifted_hartmann, unit_problem
 from auto_real import kernel_ridge, lennard_jones, lotka_volterra
+from scipy.stats import qmc
+
 from eign.arrays import Array
 from eign.problems import Problem, dropped_gradients, get, noisy, rotated, shifted, without_gradients
 from eign.strategies.design import design_point
@@ -171,7 +171,7 @@ _GROUP_4 = [
 _GROUP_5 = [
     Case("lotka-volterra-6", 5, 150, lotka_volterra),
     Case("lennard-jones-12", 5, 300, lennard_jones),
-    Case("kernel-ridge-6", 5, 150, kernel_ridge, best_known=0.9090909),
+    Case("kernel-ridge-6", 5, 150, kernel_ridge, best_known=0.85107850800304),
     Case("acrobot-6", 5, 120, partial(get, "acrobot-6"), best_known=0.9090909),
     Case("cartpole-13", 5, 260, partial(get, "cartpole-13"), best_known=0.9090909),
 ]

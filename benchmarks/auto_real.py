@@ -55,7 +55,7 @@ def _trajectory(X: Array) -> Array:
 
 
 def _slope(X: Array, now: Array) -> Array:
-    r"""u' = a - b e^v, v' = d e^u - c for the logarithms u, v, and what follows for the derivatives.
+    r"""U' = a - b e^v, v' = d e^u - c for the logarithms u, v, and what follows for the derivatives.
 
     Sizes are capped where no fit of the data comes near, so that wild rates overflow nowhere.
     """

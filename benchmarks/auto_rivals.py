@@ -13,10 +13,10 @@ from itertools import count
 from typing import Any, Final, final
 
 import numpy as np
+from auto_problems import Case, design
 from scipy.optimize import basinhopping, dual_annealing, minimize
 
 import eign
-from auto_problems import Case, design
 from eign.arrays import Array
 
 CONVERGED: Final = 1e-6
@@ -61,7 +61,8 @@ class Run:
         """Value and gradient at a point in user units; NaN components are missing."""
         if self.evaluations >= self.case.budget or (self.regrets and self.regrets[-1][1] <= self._enough):
             raise Finished
-        self.waits.append(time.perf_counter() - self._idle_since)
+        if self.evaluations:  # the first wait is the import of the method
+            self.waits.append(time.perf_counter() - self._idle_since)
         values, gradients = self.problem.formula(x[None])  # without the checks, which cost more than the function
         value = float(values[0])
         self.evaluations += 1

@@ -90,10 +90,11 @@ def work(jobs: Sequence[Job], *, workers: int, directory: Path = RESULTS) -> Non
 
 
 def store(record: dict[str, Any], directory: Path) -> None:
-    """Append a run to the file of its label."""
+    """Append a run to the file of its label, on a line of its own even after one that a crash cut off."""
     file = directory / f"{record['label'].replace(' ', '-')}.jsonl"
+    cut = file.exists() and not file.read_bytes().endswith(b"\n")
     with file.open("a") as lines:
-        lines.write(json.dumps(record, separators=(",", ":")) + "\n")
+        lines.write("\n" * cut + json.dumps(record, separators=(",", ":")) + "\n")
 
 
 def selected(arguments: argparse.Namespace) -> list[Job]:

@@ -11,6 +11,7 @@ when it ends, and runs that are there are skipped, so that any call can be stopp
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -37,16 +38,17 @@ class Job(NamedTuple):
     seed: int
 
 
-def run(job: Job) -> dict[str, Any]:
+def run(job: Job, seconds: float = np.inf) -> dict[str, Any]:
     """One run on one thread, as it is stored; regrets have five digits, far more than any score can see."""
     start = time.perf_counter()
     with one_thread():
-        done = perform(CASES[job.problem], job.method, job.seed, json.loads(job.options))
+        done = perform(CASES[job.problem], job.method, job.seed, json.loads(job.options), seconds=seconds)
     return {
         **job._asdict(),
         "options": json.loads(job.options),
         "budget": done.case.budget,
         "evaluations": done.evaluations,
+        "cut": done.cut,
         "regrets": [(step, float(f"{regret:.5g}")) for step, regret in done.regrets],
         "median_wait": round(float(np.median(done.waits)), 5),
         "max_wait": round(max(done.waits), 5),
@@ -68,7 +70,7 @@ def identity(record: dict[str, Any]) -> Job:
     return Job(record["problem"], record["method"], record["label"], options, record["seed"])
 
 
-def work(jobs: Sequence[Job], *, workers: int, directory: Path = RESULTS) -> None:
+def work(jobs: Sequence[Job], *, workers: int, seconds: float = np.inf, directory: Path = RESULTS) -> None:
     """Run the jobs, store each as it ends, and say how long the rest will take."""
     directory.mkdir(parents=True, exist_ok=True)
     known = {identity(record) for record in stored(directory)}
@@ -76,7 +78,7 @@ def work(jobs: Sequence[Job], *, workers: int, directory: Path = RESULTS) -> Non
     print(f"{len(jobs)} runs, {len(jobs) - len(todo)} of them there already", flush=True)
     start = shown = time.monotonic()
     with ProcessPoolExecutor(workers) as pool:
-        futures = {pool.submit(run, job): job for job in todo}
+        futures = {pool.submit(run, job, seconds): job for job in todo}
         for count, future in enumerate(as_completed(futures), start=1):
             job = futures[future]
             try:
@@ -92,9 +94,12 @@ def work(jobs: Sequence[Job], *, workers: int, directory: Path = RESULTS) -> Non
 def store(record: dict[str, Any], directory: Path) -> None:
     """Append a run to the file of its label, on a line of its own even after one that a crash cut off."""
     file = directory / f"{record['label'].replace(' ', '-')}.jsonl"
-    cut = file.exists() and not file.read_bytes().endswith(b"\n")
-    with file.open("a") as lines:
-        lines.write("\n" * cut + json.dumps(record, separators=(",", ":")) + "\n")
+    line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+    with file.open("ab+") as lines:
+        if lines.tell():
+            lines.seek(-1, os.SEEK_END)
+            line = line if lines.read(1) == b"\n" else b"\n" + line
+        lines.write(line)
 
 
 def selected(arguments: argparse.Namespace) -> list[Job]:
@@ -130,6 +135,7 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", choices=list(CASES), metavar="NAME", help="instead of groups")
     parser.add_argument("--seeds", nargs="+", default=["100-119"], help="numbers and ranges, such as 0-19 100")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=np.inf, help="cut a run after so long, and say so in its line")
     parser.add_argument("--score", action="store_true", help="run nothing; print the tables and the bars")
     parser.add_argument("--score-seeds", choices=["report", "tuning"], default="report")
     arguments = parser.parse_args()
@@ -138,7 +144,7 @@ def main() -> None:
 
         report(list(stored()), label=arguments.label or "auto", seeds=arguments.score_seeds, directory=RESULTS)
     else:
-        work(selected(arguments), workers=arguments.workers)
+        work(selected(arguments), workers=arguments.workers, seconds=arguments.seconds)
 
 
 if __name__ == "__main__":

@@ -38,14 +38,16 @@ class Run:
 
     The regret is that of the best *observed* point: with noise, the regret without noise of the point whose noisy value
     is the highest so far, which may rise again; then a run never ends early. Neither does it where the optimum is only
-    the best value known.
+    the best value known. `cut` says that the time was up before the budget.
     """
 
     case: Case
     seed: int
+    seconds: float = np.inf
     regrets: list[tuple[int, float]] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     evaluations: int = 0
+    cut: bool = False
 
     def __post_init__(self) -> None:
         self.problem = self.case.seen(self.seed)
@@ -56,10 +58,14 @@ class Run:
         self._best = -np.inf
         self._width = self.box.upper - self.box.lower
         self._idle_since = time.perf_counter()
+        self._end = self._idle_since + self.seconds
 
     def observe(self, x: Array) -> tuple[float, Array]:
         """Value and gradient at a point in user units; NaN components are missing."""
         if self.evaluations >= self.case.budget or (self.regrets and self.regrets[-1][1] <= self._enough):
+            raise Finished
+        if time.perf_counter() > self._end:
+            self.cut = True
             raise Finished
         if self.evaluations:  # the first wait is the import of the method
             self.waits.append(time.perf_counter() - self._idle_since)
@@ -260,9 +266,9 @@ MODELS: Final = ("d-log-ei", "d-ei-gn", "ei-gn", "log-ei")
 RIVALS: Final = (*PROGRAMS, *MODELS)
 
 
-def perform(case: Case, method: str, seed: int, options: Mapping[str, Any]) -> Run:
-    """One run of a rival, or of any method of the registry."""
-    run = Run(case, seed)
+def perform(case: Case, method: str, seed: int, options: Mapping[str, Any], *, seconds: float = np.inf) -> Run:
+    """One run of a rival, or of any method of the registry; cut after so many seconds."""
+    run = Run(case, seed, seconds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

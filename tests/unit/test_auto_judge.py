@@ -128,10 +128,17 @@ class TestRivals:
 
     def test_the_budget_is_hard(self) -> None:
         run = Run(CASES["shekel-4"], 0)
+        points = np.random.default_rng(1).random((126, 4))
+        for u in points[:125]:
+            run.in_cube(u)
         with pytest.raises(Finished):
-            for u in np.random.default_rng(1).random((126, 4)):
-                run.in_cube(u)
+            run.in_cube(points[125])
         assert run.evaluations == 125
+
+    def test_a_cut_run_says_so(self) -> None:
+        run = perform(CASES["shekel-4"], "l-bfgs", 100, {}, seconds=0.0)
+        assert run.cut
+        assert not run.evaluations
 
 
 class TestScores:

@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", choices=list(CASES), metavar="NAME", help="instead of groups")
     parser.add_argument("--seeds", nargs="+", default=["100-119"], help="numbers and ranges, such as 0-19 100")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=np.inf, help="cut a run after so long, and say so in its line")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="processor time after which a run is cut")
     parser.add_argument("--score", action="store_true", help="run nothing; print the tables and the bars")
     parser.add_argument("--score-seeds", choices=["report", "tuning"], default="report")
     arguments = parser.parse_args()

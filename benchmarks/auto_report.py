@@ -30,6 +30,8 @@ from auto_scores import (
 from eign.arrays import Array
 
 SEEDS: Final = {"report": range(20), "tuning": range(100, 120)}
+LEAST_SEEDS: Final = 3
+"""Tuning seeds that make a rival: one lucky run does not."""
 _PLAIN: Final = ("l-bfgs", "log-ei")
 
 Runs = Mapping[int, Mapping[str, Any]]
@@ -57,7 +59,8 @@ class Sheet:
     def rival(self) -> str | None:
         """Groups 1 and 2: the best on the tuning seeds. Others: the better of l-bfgs and LogEI on the scored seeds."""
         if self.case.group <= 2:
-            return strongest({name: self.final(runs) for name, runs in self.tuning.items() if name in RIVALS})
+            enough = {name: runs for name, runs in self.tuning.items() if name in RIVALS and len(runs) >= LEAST_SEEDS}
+            return strongest({name: self.final(runs) for name, runs in enough.items()})
         return strongest({name: self.final(self.runs[name]) for name in _PLAIN if name in self.runs})
 
     @property
@@ -118,6 +121,8 @@ def report(records: Sequence[Mapping[str, Any]], *, label: str, seeds: str, dire
     for group, title in GROUPS.items():
         of_group = [sheet for sheet in all_sheets if sheet.case.group == group]
         lines += [f"## Group {group}: {title}", "", *_table(of_group, is_worse), ""]
+    if cut := sorted({f"{record['label']} on {record['problem']}" for record in records if record.get("cut")}):
+        lines += [f"Cut by time before the budget, so that regrets are too large: {', '.join(cut)}.", ""]
     lines += ["## Bars", "", *_bars(all_sheets, is_worse), ""]
     print("\n".join(lines))
     stem = f"{label.replace(' ', '-')}-{seeds}"

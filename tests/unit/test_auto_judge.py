@@ -173,7 +173,10 @@ def _record(label: str, seed: int, regret: float, problem: str = "shekel-4") -> 
 
 class TestReport:
     def test_rival_is_chosen_on_tuning_seeds_and_met_on_report_seeds(self) -> None:
-        tuning = [_record("mlsl", 100, 0.5), _record("l-bfgs", 100, 0.1)]
+        tuning = [
+            _record(label, 100 + k, regret) for label, regret in (("mlsl", 0.5), ("l-bfgs", 0.1)) for k in range(3)
+        ]
+        tuning.append(_record("d-log-ei", 100, 0.0))  # one lucky run makes no rival
         scored = [_record("mlsl", 0, 0.0), _record("l-bfgs", 0, 3.0), _record("auto", 0, 1.0)]
         sheet = next(s for s in sheets(tuning + scored, label="auto", seeds="report") if s.case.name == "shekel-4")
         assert sheet.rival == "l-bfgs"

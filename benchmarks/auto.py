@@ -50,8 +50,8 @@ def run(job: Job, seconds: float = np.inf) -> dict[str, Any]:
         "evaluations": done.evaluations,
         "cut": done.cut,
         "regrets": [(step, float(f"{regret:.5g}")) for step, regret in done.regrets],
-        "median_wait": round(float(np.median(done.waits)), 5),
-        "max_wait": round(max(done.waits), 5),
+        "median_wait": round(float(np.median(done.waits or [0.0])), 5),
+        "max_wait": round(max(done.waits, default=0.0), 5),
         "seconds": round(time.perf_counter() - start, 3),
     }
 

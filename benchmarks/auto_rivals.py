@@ -58,7 +58,7 @@ class Run:
         self._best = -np.inf
         self._width = self.box.upper - self.box.lower
         self._idle_since = time.perf_counter()
-        self._end = time.process_time() + self.seconds  # of the processor: a busy machine cuts nobody short
+        self._end = np.inf
 
     def observe(self, x: Array) -> tuple[float, Array]:
         """Value and gradient at a point in user units; NaN components are missing."""
@@ -67,8 +67,10 @@ class Run:
         if time.process_time() > self._end:
             self.cut = True
             raise Finished
-        if self.evaluations:  # the first wait is the import of the method
+        if self.evaluations:
             self.waits.append(time.perf_counter() - self._idle_since)
+        else:  # before it, the method was imported; processor time, for a busy machine should cut nobody short
+            self._end = time.process_time() + self.seconds
         values, gradients = self.problem.formula(x[None])  # without the checks, which cost more than the function
         value = float(values[0])
         self.evaluations += 1

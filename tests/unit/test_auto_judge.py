@@ -1,10 +1,14 @@
 """The judge of `auto`: its problems state what they are, its scores and rivals do what the bars say."""
 
+import doctest
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import auto
+import auto_functions
+import auto_scores
 import numpy as np
 import pytest
 from auto_problems import CASES, COUNTED, Case, design
@@ -53,6 +57,13 @@ class TestProblems:
             differences = [(problem(box.from_unit(u + s))[0] - problem(box.from_unit(u - s))[0]) / 2e-6 for s in steps]
             # Central differences with this step have errors of 1e-10 |f| from rounding and 1e-12 |f'''| from the rest.
             assert np.allclose(differences, slope, rtol=1e-5, atol=1e-6 * (1 + np.abs(slope).max()))
+
+
+@pytest.mark.parametrize("module", [auto_scores, auto_functions], ids=lambda module: module.__name__)
+def test_examples_in_docstrings(module: ModuleType) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert not found.failed
 
 
 def test_the_groups_are_those_of_the_issue() -> None:

@@ -12,6 +12,7 @@ from auto_figures import draw_profiles
 from auto_problems import CASES, COUNTED, GROUPS, Case
 from auto_rivals import RIVALS
 from auto_scores import (
+    AT_OPTIMUM,
     EARLY_SHARE,
     MEDIAN_SECONDS,
     MOST_SECONDS,
@@ -33,6 +34,7 @@ SEEDS: Final = {"report": range(20), "tuning": range(100, 120)}
 LEAST_SEEDS: Final = 3
 """Tuning seeds that make a rival: one lucky run does not."""
 _PLAIN: Final = ("l-bfgs", "log-ei")
+_MOST: Final = 0.85
 
 Runs = Mapping[int, Mapping[str, Any]]
 """Stored runs of one method on one problem by seed."""
@@ -217,19 +219,18 @@ def _seconds(runs: Runs) -> str:
 def _costs(all_sheets: Sequence[Sheet]) -> dict[str, Array]:
     """For each method the share of the budget that each run took to 1 per cent of the scale.
 
-    The runs are those of the judged method, or of l-bfgs if there are none; methods that lack some are left out.
+    Methods that have most of the runs of the judged method are compared on those that all of them have.
     """
-    label = all_sheets[0].label
-    judged = label if any(label in sheet.runs for sheet in all_sheets) else "l-bfgs"
+    judged = all_sheets[0].label
     instances = [(sheet, seed) for sheet in all_sheets for seed in sheet.runs.get(judged, {})]
-    names = (judged, *(rival for rival in RIVALS if rival != judged))
-    return {
-        name: np.array(
-            [
-                evaluations_to(sheet.runs[name][seed]["regrets"], 0.01 * sheet.case.scale) / sheet.case.budget
-                for sheet, seed in instances
-            ]
-        )
-        for name in names
-        if instances and all(seed in sheet.runs.get(name, {}) for sheet, seed in instances)
+    owned = {
+        name: [seed in sheet.runs.get(name, {}) for sheet, seed in instances]
+        for name in (judged, *(rival for rival in RIVALS if rival != judged))
     }
+    shown = {name: has for name, has in owned.items() if sum(has) >= _MOST * max(1, len(instances))}
+    common = [instance for instance, *has in zip(instances, *shown.values(), strict=True) if all(has)]
+    return {name: np.array([_cost(sheet, sheet.runs[name][seed]) for sheet, seed in common]) for name in shown}
+
+
+def _cost(sheet: Sheet, run: Mapping[str, Any]) -> float:
+    return evaluations_to(run["regrets"], AT_OPTIMUM * sheet.case.scale) / sheet.case.budget

@@ -8,11 +8,12 @@ from types import ModuleType
 
 import auto
 import auto_functions
+import auto_report
 import auto_scores
 import numpy as np
 import pytest
 from auto_problems import CASES, COUNTED, Case, design
-from auto_report import SEEDS, sheets
+from auto_report import SEEDS, report, sheets
 from auto_rivals import CONVERGED, PROGRAMS, Finished, Run, perform
 from auto_scores import (
     Comparison,
@@ -200,6 +201,16 @@ class TestReport:
         runs = [_record(label, 0, regret, "corner-6") for label, regret in (("mlsl", 0.0), ("l-bfgs", 0.2))]
         sheet = next(s for s in sheets(runs, label="auto", seeds="report") if s.case.name == "corner-6")
         assert sheet.rival == "l-bfgs"
+
+    def test_writes_tables_bars_and_profiles(self, tmp_path: Path, capsys, monkeypatch) -> None:
+        monkeypatch.setattr(auto_report, "CASES", {name: CASES[name] for name in COUNTED})  # scales of all take seconds
+        waits = {"median_wait": 0.1, "max_wait": 2.5}
+        runs = [{**_record(label, seed, 0.0), **waits} for label in ("auto", "l-bfgs") for seed in range(2)]
+        report(runs, label="auto", seeds="report", directory=tmp_path)
+        written = (tmp_path / "auto-report.md").read_text()
+        assert written.strip() == capsys.readouterr().out.strip()
+        assert "- **missed** so far, runs are missing: median suggestion at most 0.1 s on every problem" in written
+        assert (tmp_path / "auto-report.svg").stat().st_size > 1000
 
     def test_seeds_do_not_overlap(self) -> None:
         assert not set(SEEDS["report"]) & set(SEEDS["tuning"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Final, Literal, NamedTuple, final
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from eign.data import Observations, Standardization, standardize_joint
 from eign.models.derivative_kernels import Array, default_terms
-from eign.models.joint_fitting import JointData, fit_hyperparameters, negative_log_likelihood
+from eign.models.joint_fitting import JointData, fit_hyperparameters, negative_log_likelihood, profile_log_likelihoods
 from eign.models.joint_hyperparameters import JointHyperparameters
 from eign.models.joint_moments import (
     ConditionedRows,
@@ -164,6 +165,18 @@ class JointGradientGP(ObservedModel):
         return -negative_log_likelihood(rows.factored, rows.row_component) - len(rows.row_component) * float(
             np.log(self._standardization.y_scale)
         )
+
+    def profile_log_likelihoods(self, alternatives: Sequence[Observations]) -> Array:
+        """Log density of other values and gradients in the same rows, each at its best mean and outputscale.
+
+        Cheap beside a fit: all share the factorisations. A model that was never fitted takes the best over the starts.
+        """
+        data = self._data(self._observations)[1]
+        targets = np.stack([self._data(other)[1].targets for other in alternatives])
+        constant = data.pairs.rows * float(np.log(self._standardization.y_scale))
+        with single_threaded_blas() if data.pairs.rows < _ROWS_WORTH_THREADS else nullcontext():
+            found = profile_log_likelihoods(data, targets, self._hyperparameters, warm=self._warm)
+        return np.asarray(found - constant)
 
     def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and covariance of f at q points together, `... x q x d -> ... x q, ... x q x q`; differentiable once."""

@@ -208,6 +208,30 @@ def _best_starts(data: JointData, hyper: JointHyperparameters) -> list[Array]:
     return [theta for _, _, theta in sorted(judged, key=lambda entry: entry[:2])]
 
 
+def profile_log_likelihoods(data: JointData, targets: Array, hyper: JointHyperparameters, *, warm: bool) -> Array:
+    r"""Log density of other targets in the same rows, `k x N -> k`, each at its best mean and outputscale.
+
+    With residuals r and their covariance c C, the best c is q / N for q = r'C^{-1} r, which leaves
+
+    .. math:: -\tfrac N2 \log(q / N) - \tfrac12 \log|C| + \sum \log S - \tfrac N2 (1 + \log 2\pi)
+
+    so that all targets share one factorisation. Noise is scaled along. If not `warm`, the best over the starts of a
+    first fit.
+    """
+    component, size = data.pairs.row_component, max(data.pairs.rows, 1)
+    likelihoods = []
+    for theta in [hyper.theta] if warm else starts(hyper):
+        rows = factor_rows(data, hyper.at(theta))
+        whitened = whiten(rows.lower, np.ascontiguousarray(rows.scales[component] * targets))
+        information = float(rows.effects[1] @ rows.effects[1])
+        if information > 0.0:
+            whitened -= np.outer(whitened @ rows.effects[1] / information, rows.effects[1])
+        unexplained = np.maximum((whitened * whitened).sum(axis=1), np.finfo(np.float64).tiny)
+        constant = np.log(np.diagonal(rows.lower)).sum() - np.log(rows.scales[component]).sum()
+        likelihoods.append(-0.5 * size * (np.log(unexplained / size) + 1.0 + np.log(2.0 * np.pi)) - constant)
+    return np.asarray(np.max(likelihoods, axis=0))
+
+
 def negative_log_likelihood(rows: FactoredRows, row_component: NDArray[np.intp]) -> float:
     """J without the prior; the order of `row_component` does not matter."""
     log_determinant = np.log(np.diagonal(rows.lower)).sum() - np.log(rows.scales[row_component]).sum()

@@ -21,7 +21,9 @@ _BAYESIAN: Final = "eign.strategies.bayesian:Bayesian"
 
 _METHODS: Final[Mapping[str, Method]] = MappingProxyType(
     {
-        "auto": Method("the default; for now d-log-ei", _BAYESIAN, ("d-log-ei",)),
+        "auto": Method(
+            "the default: one model of f and its gradient, global and local steps", "eign.strategies.auto:Auto"
+        ),
         "ei-gn": Method(
             "expected improvement with stationarity, separate GPs of f and its gradient", _BAYESIAN, ("ei-gn",)
         ),

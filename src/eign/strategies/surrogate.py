@@ -117,10 +117,10 @@ def _model(
 ) -> Surrogate:
     chosen = {"kernel": state.options["kernel"], "noise": state.options["noise"], "standardization": units}
     if kind.joint:
-        rows = _rows(within_row_budget(data, state.options["rows"]), with_gradient=kind.with_gradient)
+        rows = rows_of(within_row_budget(data, state.options["rows"]), with_gradient=kind.with_gradient)
         joint = JointGradientGP(rows.X, rows.Y, rows.G, Yvar=rows.Yvar, Gvar=rows.Gvar, **chosen)
         return joint.with_hyperparameters(warm) if isinstance(warm, JointHyperparameters) else joint
-    rows = _rows(data, with_gradient=kind.with_gradient)
+    rows = rows_of(data, with_gradient=kind.with_gradient)
     model = IndependentGradientGP(rows.X, rows.Y, rows.G, Yvar=rows.Yvar, Gvar=rows.Gvar, **chosen)
     return model.with_hyperparameters(warm) if isinstance(warm, Hyperparameters) else model
 
@@ -150,11 +150,11 @@ def _stored(kind: Kind, state: State) -> Hyperparameters | JointHyperparameters 
 def _appended(model: Surrogate, data: Observations, *, with_gradient: bool) -> Surrogate:
     if not len(data):
         return model
-    rows = _rows(data, with_gradient=with_gradient)
+    rows = rows_of(data, with_gradient=with_gradient)
     return model.append(rows.X, rows.Y, rows.G, Yvar=rows.Yvar, Gvar=rows.Gvar)
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """Observations as the models take them."""
 
     X: Tensor
@@ -164,8 +164,9 @@ class _Rows(NamedTuple):
     Gvar: Tensor | None
 
 
-def _rows(data: Observations, *, with_gradient: bool) -> _Rows:
+def rows_of(data: Observations, *, with_gradient: bool) -> Rows:
+    """The tensors that a model is made from."""
     X, Y, Yvar = torch.tensor(data.x), torch.tensor(data.y)[:, None], torch.tensor(data.y_var)[:, None]
     if not with_gradient:
-        return _Rows(X, Y, None, Yvar, None)
-    return _Rows(X, Y, torch.tensor(data.grad), Yvar, torch.tensor(data.grad_var))
+        return Rows(X, Y, None, Yvar, None)
+    return Rows(X, Y, torch.tensor(data.grad), Yvar, torch.tensor(data.grad_var))

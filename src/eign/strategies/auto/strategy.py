@@ -1,0 +1,305 @@
+"""`auto`: what each evaluation is for, decided by what the model expects and by how well its expectations came true.
+
+| reason | the point |
+|---|---|
+| initial | of the Sobol design |
+| global | where LogEI is largest, anywhere |
+| local | the best posterior mean in a trust region around the incumbent |
+| restart | of an L-BFGS-B descent on the function itself, from a place the model finds promising or does not know |
+
+docs/auto.md describes the method; the numbers of its rules are here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+import torch
+
+from eign.acquisition import EI, EIGN, LogEI, SurrogateAcquisition, incumbent
+from eign.arrays import Array
+from eign.data import Observations
+from eign.search import maximize
+from eign.strategies.auto.steps import is_hopeless, local_step, new_start
+from eign.strategies.auto.surrogate import KERNELS, Fit, Fitted, fitted
+from eign.strategies.design import generator, initial_proposal
+from eign.strategies.multistart import replay
+from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
+from eign.strategies.strategy import Belief, State, Strategy, contains, nearest
+
+# Expected gains in standard deviations of what the model sees. Global steps look for more than the first, so that they
+# stay away from an optimum that was reached; if they expect less, there is room for other things: a local step that
+# gains more than the second; then restarts, and local steps down to the last, where an optimum is reached.
+_SMALL: Final = 1e-3
+_WORTH_A_STEP: Final = 1e-4
+_NOTHING: Final = 1e-7
+# A new ratio of what came to what was expected counts one fifth; a kind of step is never ruled out.
+_MEMORY: Final = 0.8
+_TRUST: Final = (0.05, 1.5)
+_FIRST_RADIUS: Final = 0.2
+_RADIUS: Final = (1e-6, 0.5)
+_RADIUS_AFTER_JUMP: Final = 0.1
+_DESCENT: Final = {"first_step": 0.25, "ftol": 1e-9, "gtol": 1e-6}
+
+
+@final
+@dataclass(frozen=True)
+class Expectation:
+    """A point that was proposed, and by how much it was to be better than the best value, in the model's units."""
+
+    x: list[float]
+    reason: str
+    gain: float
+
+
+@final
+@dataclass(frozen=True)
+class Memory:
+    """What `auto` carries from one proposal to the next, plain data but for the fit.
+
+    Attributes:
+        fit: The model's choices.
+        trust: In "global" and "local" steps: how much of the gain that was expected came true.
+        radius: Of the trust region.
+        spent: Points proposed for each reason.
+        open: What was proposed and not told yet.
+        descent: Where the descent on the function began; None if there is none.
+        optima: Points where a search ended, `k x d`.
+    """
+
+    fit: Fit | None = None
+    trust: Mapping[str, float] = field(default_factory=lambda: {"global": 1.0, "local": 1.0})
+    radius: float = _FIRST_RADIUS
+    spent: Mapping[str, int] = field(default_factory=dict)
+    open: tuple[Expectation, ...] = ()
+    descent: list[float] | None = None
+    optima: tuple[list[float], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which `from_json` builds an equal object."""
+        return {
+            "fit": None if self.fit is None else self.fit.to_json(),
+            "trust": dict(self.trust),
+            "radius": self.radius,
+            "spent": dict(self.spent),
+            "open": [[one.x, one.reason, one.gain] for one in self.open],
+            "descent": self.descent,
+            "optima": list(self.optima),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Memory":
+        """What `to_json` described; nothing is the memory before the first proposal."""
+        if not stored:
+            return cls()
+        fit = None if stored["fit"] is None else Fit.from_json(stored["fit"])
+        expected = tuple(Expectation(*one) for one in stored["open"])
+        return cls(**{**stored, "fit": fit, "open": expected, "optima": tuple(stored["optima"])})
+
+
+class _Step(NamedTuple):
+    """A point that could be next, why, and its gain in the model's units."""
+
+    x: Array
+    reason: str
+    gain: float
+
+
+@final
+class Auto(Strategy):
+    """The default method, see this module's docstring. Memory: see `Memory`."""
+
+    expects_improvement = True
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """Nothing has to be set; each part can be left out, to see what it is good for."""
+        return {
+            "n_init": Option(
+                None, whole(least=0), "points of the initial design; None is d + 3, without gradients 3 d"
+            ),
+            "kernel": Option("choose", one_of("choose", *KERNELS), "of the model; choose takes the more likely"),
+            "compress": Option(True, flag, "let the model see logarithms of y where they are more likely"),
+            "gradients": Option(True, flag, "let the model see gradients"),
+            "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
+            "alpha": Option(0.0, at_least(0.0), "weight of stationarity in global steps; 0 is LogEI"),
+            "local": Option(True, flag, "take steps in a trust region"),
+            "restarts": Option(0.33, at_least(0.0), "evaluations of restarts for each global one, at most; 0 is none"),
+            "refit": Option(0.1, at_least(0.0), "choose and fit the model when the data have grown by this share"),
+            "rows": Option(None, whole(least=1), "of the covariance matrix; None is 600, or twenty gradients"),
+        }
+
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
+        """A point of the design, the next of a descent, or the best step on the model."""
+        if _is_initial(state, data, pending) or not data.has_y.any():
+            return initial_proposal(state)
+        memory = _settled(Memory.from_json(state.memory), data)
+        memory, needed = _continued(memory, data)
+        if needed is not None and not contains(pending, needed):
+            return needed, _remembered(state, memory, _Step(needed, "restart", 0.0), gain=None)
+        model = fitted(data, memory.fit, state.options)
+        memory = replace(memory, fit=model.fit)
+        step, memory, expected = self._step(model, state, memory, data, pending)
+        best = float(data.y[data.has_y].max())
+        gain = expected / float(model.fit.output.slope(np.array(best)))
+        return step.x, _remembered(state, memory, step, gain=gain)
+
+    def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
+        """The model in the units of y, and where a global step would look; also while the initial design lasts."""
+        if not data.has_y.any():
+            return None
+        model = fitted(data, Memory.from_json(state.memory).fit, state.options)
+        step, target = _global_step(model.given(data, pending), state, _model_incumbent(model))
+        return Belief(model, target, step.x)
+
+    def estimates(self, state: State, data: Observations) -> Array:
+        """The posterior mean where values scatter and there is a model; otherwise the values."""
+        fit = Memory.from_json(state.memory).fit
+        if fit is None:
+            return data.y
+        model = fitted(data, fit, {**state.options, "refit": np.inf})
+        return np.asarray(model.moments(torch.tensor(data.x))[0].numpy()) if model.noisy else data.y
+
+    def _step(
+        self, model: Fitted, state: State, memory: Memory, data: Observations, pending: Array
+    ) -> tuple[_Step, Memory, float]:
+        """What is done next, and the expected improvement of the best global step, in the model's units."""
+        best = _model_incumbent(model)
+        step, _ = _global_step(model.given(data, pending), state, best)
+        promise = memory.trust["global"] * step.gain
+        near, memory = _local_candidate(model, state, memory, best)
+        if near is not None and _comes_first(near, promise, memory.trust["local"]):
+            return near, memory, step.gain
+        if promise < _SMALL and _may_restart(model, state, memory, data):
+            if near is not None:
+                return near, memory, step.gain
+            start = new_start(model.model, data.x, _points(memory.optima, data.dim), generator(state, 1))
+            if not contains(pending, start):
+                return _Step(start, "restart", 0.0), replace(memory, descent=start.tolist()), step.gain
+        return step, memory, step.gain
+
+
+def _comes_first(near: _Step, promise: float, trust: float) -> bool:
+    """Whether a local step is better than a global one that promises so much."""
+    return trust * near.gain >= promise or (promise < _SMALL and near.gain >= _WORTH_A_STEP)
+
+
+class _Best(NamedTuple):
+    """The incumbent `d` and its value in the model's units."""
+
+    x: Array
+    value: float
+
+
+def _is_initial(state: State, data: Observations, pending: Array) -> bool:
+    """Fewer points than the design has; without gradients a model needs more of them to start with."""
+    n_init = state.options["n_init"]
+    if n_init is None:
+        blind = len(data) > 0 and not data.has_grad.any()
+        n_init = 3 * state.dim if blind else state.dim + 3
+    return len(data) + len(pending) < n_init
+
+
+def _model_incumbent(model: Fitted) -> _Best:
+    best = incumbent(model.model, is_noisy=model.noisy)
+    return _Best(best.x.numpy().copy(), best.best_f)
+
+
+def _global_step(model: Fitted, state: State, best: _Best) -> tuple[_Step, SurrogateAcquisition]:
+    """The maximiser of LogEI, or of EI-GN if stationarity has a weight, and its expected improvement."""
+    acquisition: SurrogateAcquisition = LogEI(model.model, best.value + _SMALL)
+    if state.options["alpha"] > 0 and model.model.observations.has_grad.any():
+        point = incumbent(model.model, is_noisy=model.noisy)
+        acquisition = EIGN(model.model, point.best_f, point.best_grad, alpha=state.options["alpha"])
+    seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])
+    found = maximize(acquisition, seed=seed, incumbents=torch.from_numpy(best.x[None]), is_noisy=model.noisy)
+    x = found.x.numpy().copy()
+    gain = float(EI(model.model, best.value + _SMALL).evaluate(x[None])[0])
+    return _Step(x, "global", gain), found.target
+
+
+def _local_candidate(model: Fitted, state: State, memory: Memory, best: _Best) -> tuple[_Step | None, Memory]:
+    """The step in the trust region, if it promises anything; if not, the incumbent is an optimum."""
+    waiting = any(one.reason == "local" for one in memory.open)
+    if not state.options["local"] or waiting or contains(_points(memory.optima, state.dim), best.x):
+        return None, memory
+    near = local_step(model.model, best.x, memory.radius)
+    gain = near.mean - best.value
+    if gain < _NOTHING or contains(model.model.observations.x, near.x):
+        return None, replace(memory, optima=(*memory.optima, best.x.tolist()))
+    return _Step(near.x, "local", gain), memory
+
+
+def _may_restart(model: Fitted, state: State, memory: Memory, data: Observations) -> bool:
+    """Whether a descent can follow exact gradients, and restarts have not had their share yet."""
+    exact = not model.noisy and bool(np.all(data.has_grad[data.has_y]))
+    others = sum(count for reason, count in memory.spent.items() if reason != "restart")
+    share = state.options["restarts"]
+    return exact and memory.descent is None and bool(memory.spent.get("restart", 0) < share * others)
+
+
+def _continued(memory: Memory, data: Observations) -> tuple[Memory, Array | None]:
+    """The point that the descent needs next; None if there is none, or it has ended, which the memory then says."""
+    if memory.descent is None:
+        return memory, None
+    start = np.array(memory.descent)
+    needed, used = replay(start, data, _DESCENT)
+    rows = np.array(sorted(used), dtype=np.intp)
+    others = np.delete(data.y, rows)
+    best = float(np.nanmax(others)) if np.isfinite(others).any() else -np.inf
+    if needed is not None and not is_hopeless(data, rows, best, _points(memory.optima, data.dim)):
+        return memory, needed
+    known = rows[data.has_y[rows]]
+    if not len(known):
+        return replace(memory, descent=None), None
+    end = data.x[known[data.y[known].argmax()]].tolist()
+    return replace(memory, descent=None, optima=(*memory.optima, end), radius=_RADIUS_AFTER_JUMP), None
+
+
+def _settled(memory: Memory, data: Observations) -> Memory:
+    """The memory after what was told: how far expectations came true, and how far steps may go."""
+    left: list[Expectation] = []
+    trust, radius = dict(memory.trust), memory.radius
+    for one in memory.open:
+        row, distance = nearest(data.x, np.array(one.x))
+        if distance > 1e-9:
+            left.append(one)
+            continue
+        if one.reason not in trust or memory.fit is None:
+            continue
+        before = data[:row]
+        best = float(before.y[before.has_y].max()) if before.has_y.any() else -np.inf
+        output = memory.fit.output
+        came = -np.inf
+        if data.has_y[row]:
+            came = float(output.values(data.y[row : row + 1])[0] - output.values(np.array([best]))[0])
+        ratio = came / max(one.gain, np.finfo(np.float64).tiny)
+        trust[one.reason] = float(np.clip(_MEMORY * trust[one.reason] + (1 - _MEMORY) * np.clip(ratio, 0, 2), *_TRUST))
+        radius = _next_radius(radius, one.reason, ratio)
+    return replace(memory, open=tuple(left), trust=trust, radius=radius)
+
+
+def _next_radius(radius: float, reason: str, ratio: float) -> float:
+    """Twice as far after a step as good as expected, a third after one that was not."""
+    if reason == "global":
+        return max(radius, _RADIUS_AFTER_JUMP) if ratio > 0 else radius
+    factor = 1 / 3 if ratio < 0.1 else 2.0 if ratio > 0.7 else 1.0
+    return float(np.clip(radius * factor, *_RADIUS))
+
+
+def _remembered(state: State, memory: Memory, step: _Step, *, gain: float | None) -> State:
+    """The state after a proposal; without a model the last expected improvement stays."""
+    spent = {**memory.spent, step.reason: memory.spent.get(step.reason, 0) + 1}
+    opened = (
+        memory.open
+        if step.reason == "restart"
+        else (*memory.open, Expectation(step.x.tolist(), step.reason, step.gain))
+    )
+    memory = replace(memory, spent=spent, open=opened)
+    expected = state.expected_improvement if gain is None else gain
+    return replace(state, memory=memory.to_json(), reason=step.reason, expected_improvement=expected)
+
+
+def _points(points: tuple[list[float], ...], dim: int) -> Array:
+    return np.array(points, dtype=np.float64).reshape(-1, dim)

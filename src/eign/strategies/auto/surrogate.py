@@ -1,0 +1,187 @@
+"""The model of `auto`: kernel, shape of the output and noise are those under which the data are most likely.
+
+| choice | candidates | how |
+|---|---|---|
+| kernel | full; slow additive + fast additive + full | each is fitted, the larger posterior density wins |
+| output | linear; compressed from top or bottom, three scales each | profile likelihood, with one factorisation |
+| noise | none; learned for values and gradients | the winner is fitted with the other, and must lose clearly |
+
+The density is that of the values and gradients as they were told: what a compression does to it is counted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+import torch
+
+from eign.arrays import Array
+from eign.data import Observations, Standardization
+from eign.models import JointGradientGP
+from eign.models.joint_hyperparameters import JointHyperparameters
+from eign.strategies.auto.output import Output, outputs
+from eign.strategies.surrogate import Kind, rows_of, with_stand_ins, within_row_budget
+
+KERNELS: Final = ("matern52", "two-additive+full")
+
+# So much more likely, in natural logarithms for each number observed, the data must be with noise before it is believed:
+# ripples that are too fine for the model look like noise at first.
+_NOISE_MARGIN: Final = 0.1
+# A refit starts from the last one, and need not end: the next goes on from there.
+_EVALUATIONS: Final = 12
+_SMALLEST_ROW_BUDGET: Final = 600
+_GRADIENTS: Final = 20
+
+
+@final
+@dataclass(frozen=True)
+class Fit:
+    """What was chosen, and for how many observations.
+
+    Attributes:
+        count: Observations it was chosen for.
+        kernel: Name.
+        output: The map of values.
+        noisy: Whether noise is learned.
+        hyperparameters: Of each kernel, the last that were found.
+    """
+
+    count: int
+    kernel: str
+    output: Output
+    noisy: bool
+    hyperparameters: Mapping[str, JointHyperparameters]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        hyper = {kernel: found.to_json() for kernel, found in self.hyperparameters.items()}
+        return {
+            "count": self.count,
+            "kernel": self.kernel,
+            "output": self.output.to_json(),
+            "noisy": self.noisy,
+            "hyperparameters": hyper,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Fit":
+        """What `to_json` described."""
+        hyper = {kernel: JointHyperparameters.from_json(one) for kernel, one in stored["hyperparameters"].items()}
+        output = Output.from_json(stored["output"])
+        return cls(stored["count"], stored["kernel"], output, stored["noisy"], hyper)
+
+
+@final
+@dataclass(frozen=True)
+class Fitted:
+    """The model in its own units, and how it was chosen.
+
+    Attributes:
+        model: Of what `fit.output` makes of the data.
+        fit: The choices.
+        noisy: Whether values scatter: noise was told, or learned.
+    """
+
+    model: JointGradientGP
+    fit: Fit
+    noisy: bool
+
+    def moments(self, X: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mean and variance of f in the units of y, `m x d -> m, m`."""
+        mean, variance = (part.numpy() for part in self.model.moments(X))
+        first, second = self.fit.output.undo_moments(mean, variance)
+        return torch.from_numpy(first), torch.from_numpy(second)
+
+    def given(self, data: Observations, pending: Array) -> "Fitted":
+        """With stand-ins for the points that failed and those that are pending."""
+        kind = Kind(joint=True, with_gradient=bool(data.has_grad.any()))
+        model = with_stand_ins(kind, self.model, self.fit.output.apply(data), pending)
+        assert isinstance(model, JointGradientGP), "what is appended to a joint model is one"
+        return replace(self, model=model)
+
+
+def row_budget(dim: int) -> int:
+    """Rows of the covariance matrix: 600, or twenty gradients in many dimensions.
+
+    A factorisation of 600 rows takes ten milliseconds, and its share of a refit ten times that.
+
+    >>> row_budget(14), row_budget(50)
+    (600, 1020)
+    """
+    return max(_SMALLEST_ROW_BUDGET, _GRADIENTS * (dim + 1))
+
+
+def fitted(data: Observations, last: Fit | None, options: Mapping[str, Any]) -> Fitted:
+    """The model of the data: chosen and fitted anew if they have grown by the share `refit` since the last time."""
+    seen = within_row_budget(data, options["rows"] or row_budget(data.dim))
+    if not options["gradients"]:
+        seen = Observations(seen.x, seen.y, None, seen.y_var)
+    if last is not None and not (len(data) > last.count and len(data) >= last.count * (1.0 + options["refit"])):
+        model = _model(seen, last.output, last.kernel, learn=last.noisy, start=last.hyperparameters[last.kernel])
+        return Fitted(model, last, last.noisy or bool((data.y_var > 0).any()))
+    return _chosen(seen, last, options, known_noise=bool((data.y_var > 0).any()))
+
+
+class _Candidate(NamedTuple):
+    """A model with all its choices, and the log posterior density of data and hyperparameters under them."""
+
+    evidence: float
+    kernel: str
+    output: Output
+    noisy: bool
+    model: JointGradientGP
+
+
+def _chosen(data: Observations, last: Fit | None, options: Mapping[str, Any], *, known_noise: bool) -> Fitted:
+    shapes = outputs(data, compressed=options["compress"])
+    kernels = KERNELS if options["kernel"] == "choose" else (options["kernel"],)
+    known = {} if last is None else dict(last.hyperparameters)
+    noisy = options["noise"] == "learn" or (last is not None and last.noisy and not known_noise)
+    candidates = [_candidate(data, shapes, kernel, known.get(kernel), noisy=noisy) for kernel in kernels]
+    best = max(candidates, key=lambda one: one.evidence)
+    if options["noise"] is None and not known_noise:
+        other = _candidate(data, [best.output], best.kernel, best.model.hyperparameters, noisy=not noisy)
+        margin = _NOISE_MARGIN * float(data.has_y.sum() + data.has_grad.sum())
+        if other.evidence > best.evidence + (margin if other.noisy else -margin):
+            candidates, best = [*candidates, other], other
+    known.update({one.kernel: one.model.hyperparameters for one in candidates})
+    fit = Fit(len(data), best.kernel, best.output, best.noisy, known)
+    return Fitted(best.model, fit, best.noisy or known_noise)
+
+
+def _candidate(
+    data: Observations, shapes: list[Output], kernel: str, start: JointHyperparameters | None, *, noisy: bool
+) -> _Candidate:
+    """The most likely of the shapes under the start, and then the best hyperparameters for it."""
+    output = shapes[0]
+    if len(shapes) > 1:
+        model = _model(data, output, kernel, learn=noisy, start=start)
+        likelihoods = model.profile_log_likelihoods([shape.apply(data) for shape in shapes])
+        jacobians = [shape.log_jacobian(data) for shape in shapes]
+        output = shapes[int(np.argmax(likelihoods + jacobians))]
+    model = _model(data, output, kernel, learn=noisy, start=start)
+    end = model.fit_hyperparameters(evaluations=_EVALUATIONS if start is not None else 3 * _EVALUATIONS)
+    return _Candidate(output.log_jacobian(data) - float(end.value[0]), kernel, output, noisy, model)
+
+
+def _model(
+    data: Observations, output: Output, kernel: str, *, learn: bool, start: JointHyperparameters | None
+) -> JointGradientGP:
+    own_units = Standardization(0.0, 1.0, np.zeros(data.dim), np.ones(data.dim))
+    rows = rows_of(output.apply(data), with_gradient=bool(data.has_grad.any()))
+    model = JointGradientGP(
+        rows.X,
+        rows.Y,
+        rows.G,
+        Yvar=rows.Yvar,
+        Gvar=rows.Gvar,
+        kernel=kernel,
+        noise="learn" if learn else None,
+        standardization=own_units,
+    )
+    if start is None:
+        return model
+    # A start that was found without noise begins to learn it at the level of the prior, and the other way round.
+    noise = start if start.learned == learn else replace(start, noise=model.hyperparameters.noise, learned=learn)
+    return model.with_hyperparameters(noise)

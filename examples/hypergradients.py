@@ -66,11 +66,15 @@ def train(penalties: np.ndarray, data: Sample) -> tuple[np.ndarray, np.ndarray]:
         w = w + step
 
 
+# --8<-- [start:hypergradient]
 def validation_loss(penalties: np.ndarray, training: Sample, validation: Sample) -> tuple[float, np.ndarray]:
     """The loss on data that training has not seen, and its gradient by the penalties."""
     w, hessian = train(penalties, training)
     value, by_weights = loss(w, validation)
     return value, -w * np.linalg.solve(hessian, by_weights)
+
+
+# --8<-- [end:hypergradient]
 
 
 def search(
@@ -98,7 +102,7 @@ def draw_picture(result: OptimizeResult, runs: dict[str, list[OptimizeResult]], 
     plot.compare(runs, start=3 * len(FEATURES), axes=left)  # from the end of the initial designs
     left.axhline(common, color="#767676", linestyle="--", linewidth=1, label="best common penalty (grid of 61)")
     left.set_ylabel("validation loss, best so far")
-    left.legend(frameon=False)
+    left.legend(edgecolor="none")
     colours = ["#0072B2" if weight else "#E69F00" for weight in TRUE_WEIGHTS]
     right.bar(range(len(FEATURES)), result.x, bottom=0, color=colours)
     right.set(yscale="log", ylim=(0.5e-4, 2e2), xlabel="feature", ylabel="penalty found")

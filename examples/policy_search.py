@@ -37,6 +37,7 @@ def roll_out(w: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.nd
     return alive, scores
 
 
+# --8<-- [start:gradient]
 def evaluate(w: np.ndarray, seed: int) -> eign.Evaluation:
     """Mean number of steps and its gradient by w, with the variances of both.
 
@@ -53,6 +54,9 @@ def evaluate(w: np.ndarray, seed: int) -> eign.Evaluation:
         value_variance=steps.var(ddof=1) / ROLLOUTS,
         gradient_variance=gradients.var(axis=1, ddof=1) / ROLLOUTS,
     )
+
+
+# --8<-- [end:gradient]
 
 
 def search(evaluations: int) -> eign.Optimizer:

@@ -101,6 +101,7 @@ static void solve(const double *p, double field[SIDE][SIDE], double readings[REC
     }
 }
 
+/* --8<-- [start:adjoint] */
 /* dJ/dsource from dJ/dreadings, backwards in time. */
 static void solve_adjoint(double slopes[RECORDS][SENSORS], double by_source[SIDE][SIDE])
 {
@@ -117,6 +118,7 @@ static void solve_adjoint(double slopes[RECORDS][SENSORS], double by_source[SIDE
             (&by_source[0][0])[i] += TIME_STEP * (&adjoint[0][0])[i];
     }
 }
+/* --8<-- [end:adjoint] */
 
 static double misfit(const double *p, double measured[RECORDS][SENSORS], double *gradient)
 {

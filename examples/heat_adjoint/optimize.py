@@ -49,11 +49,14 @@ class Plate:
         """At the end, a row for each row of cells."""
         return np.array([line.split() for line in self.run("field", x).splitlines()], dtype=float)
 
+    # --8<-- [start:misfit]
     def log_misfit(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """The logarithm of the misfit, with the chain rule: minima differ in their order of magnitude."""
         answer = self.misfit(x)
         value = answer.value + ACCURACY
         return np.log(value), np.array(answer.gradient) / value
+
+    # --8<-- [end:misfit]
 
 
 def search(plate: Plate, *, method: str = "auto", seed: int = 0) -> OptimizeResult:
@@ -74,7 +77,14 @@ def draw(plate: Plate, result: OptimizeResult, runs: dict[str, list[OptimizeResu
     left.plot(*(grid.ravel() for grid in np.meshgrid(sensors, sensors)), ".", color="white", label="sensors")
     left.plot(HIDDEN[::3], HIDDEN[1::3], "o", markersize=14, fillstyle="none", color="white", label="hidden heaters")
     left.plot(result.x[::3], result.x[1::3], "x", markersize=9, color="#D55E00", label="found")
-    left.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=3, fontsize="small", facecolor="#556688")
+    left.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 1.12),
+        ncols=3,
+        fontsize="small",
+        facecolor="#334466",
+        labelcolor="white",
+    )
     plot.compare(runs, optimum=float(np.log(ACCURACY)), axes=right)
     right.set_ylabel("log of the misfit, best so far")
     figure.savefig(to, dpi=100)

@@ -25,6 +25,7 @@ def draw(study: Path, to: Path) -> None:
         ecolor="#767676",
         zorder=0,
     )
+    right.set_ylim(np.nanmin(history.y) - 0.05, np.nanmax(history.y) + 0.1)
     right.set_title("measurements, with two standard errors")
     figure.savefig(to, dpi=100)
     plt.close(figure)

@@ -32,7 +32,7 @@ def test_every_entry_is_found():
 def test_it_fails_as_the_page_says(title, code, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    text = said(code, capsys)
+    text, message = " ".join(said(code, capsys).split()), " ".join(message.split())  # the page breaks lines
     if message.endswith("..."):
         assert text.startswith(message.removesuffix("..."))
     else:

@@ -80,7 +80,7 @@ def test_the_adjoint_of_the_heat_equation_is_exact(tmp_path):
 
 @needs_compiler
 def test_heaters_are_found_by_their_heat(run, tmp_path):
-    """Of the other local minima the best has a misfit of 5e-5: 64 searches from Sobol points found no better one."""
+    """Of 64 local searches from Sobol points, 16 ended at the right place, and the best of the others at 5e-5."""
     printed = run("heat_adjoint")
     assert float(re.search(r"misfit (\S+) after 50", printed)[1]) < 1e-5
     example = load(EXAMPLES / "heat_adjoint/optimize.py")

@@ -33,6 +33,7 @@ bench: $(DEV_READY)  ## the benchmarks; hours, for BoTorch takes its time
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/eign speed --formulas
 	$(BIN)/python benchmarks/contour_accuracy.py
+	$(BIN)/python benchmarks/by_hand.py
 	$(BIN)/python benchmarks/joint_large.py
 	$(BIN)/eign speed --fit
 	$(BIN)/eign speed --growth

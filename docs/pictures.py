@@ -1,11 +1,16 @@
-"""Make the pictures of the pages from the code that stands above them: `make pictures`."""
+"""Make the pictures of the pages, from the code that stands above them and from the examples: `make pictures`."""
 
+import os
 import re
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
 
 DOCS = Path(__file__).parent
+EXAMPLES = DOCS.parent / "examples"
 
 
 def draw(page: Path) -> list[Path]:
@@ -26,6 +31,22 @@ def draw(page: Path) -> list[Path]:
     return made
 
 
+def run_examples() -> list[Path]:
+    """Run the worked examples, each of which draws its picture."""
+    heat, hyper, policy, lab = (DOCS / f"figures/example_{name}.png" for name in ("heat", "hyper", "policy", "lab"))
+    path = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}  # for the command eign
+    with tempfile.TemporaryDirectory() as place:
+        for command in (
+            [sys.executable, EXAMPLES / "heat_adjoint/optimize.py", Path(place) / "heat", "--picture", heat],
+            [sys.executable, EXAMPLES / "hypergradients.py", "--picture", hyper],
+            [sys.executable, EXAMPLES / "policy_search.py", "--picture", policy],
+            ["sh", EXAMPLES / "laboratory/run.sh", Path(place) / "lab"],
+            [sys.executable, EXAMPLES / "laboratory/picture.py", Path(place) / "lab/lab.db", lab],
+        ):
+            subprocess.run(command, check=True, env=os.environ | path)
+    return [heat, hyper, policy, lab]
+
+
 if __name__ == "__main__":
-    for path in draw(DOCS / "plots.md"):
-        print(path.relative_to(DOCS.parent))
+    for picture in [*draw(DOCS / "plots.md"), *run_examples()]:
+        print(picture.relative_to(DOCS.parent))

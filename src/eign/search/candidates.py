@@ -20,8 +20,8 @@ _BITS: Final = 30
 def global_candidates(count: int, dim: int, rng: np.random.Generator) -> Array:
     """Scrambled Sobol points of the unit cube with a random digital shift, `count x dim`.
 
-    The shift changes bits of all points alike, which keeps how evenly they lie, and is drawn a hundred times faster
-    than another scrambling.
+    The shift changes bits of all points alike, which keeps how evenly they lie, and is drawn ten times faster than
+    another scrambling.
     """
     shift = rng.integers(1 << _BITS, size=dim)
     return np.asarray(((_scrambled_sobol(count, dim) ^ shift) + 0.5) * 2.0**-_BITS)

@@ -125,6 +125,10 @@ def maximize(
         found = None
         if np.isfinite(values).any() and not is_flat(finite := _finite(values)):
             ends, heights = _climb(target, raw[boltzmann_starts(finite, tries, rng)], finite)
+            # The best candidate was a start. What it is above its end is what its value lacks in precision.
+            reached = np.isfinite(heights)
+            if reached.any():
+                values = np.minimum(values, heights[reached].max())
             found = _best_new(np.concatenate([ends, raw]), np.concatenate([heights, values]), forbidden)
         point = _explore(acquisition, raw, seen, forbidden, rng) if found is None else found
     return Suggestion(torch.from_numpy(point), found is None, target, acquisition)
@@ -159,7 +163,7 @@ def _pool(
     """What is maximised, and its values at the candidates; the first `count` of them decide about rescaling."""
     if not (rescale and isinstance(acquisition, TwoTermAcquisition)):
         return acquisition, acquisition.evaluate(raw)
-    terms = acquisition.terms(raw)
+    terms = acquisition.pool_terms(raw)
     target = rescaled(acquisition, type(terms)(*(term[:count] for term in terms)))
     return target, target.combine(terms)
 

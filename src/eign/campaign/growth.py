@@ -1,8 +1,8 @@
 """How time and memory of both models grow with points and dimensions.
 
-Up to a size the measure is a refit. The joint model's matrix has n (d + 1) rows, and beyond some ten thousand a refit
-takes hours; what it consists of can still be measured: one evaluation of the MAP objective with its gradient, the
-factorisation, a posterior, one more observation, and the memory the whole process takes.
+Up to a size the measure is a refit. The joint model's matrix has n (d + 1) rows, and beyond some ten thousand a single
+evaluation of the MAP objective takes minutes; then that is measured, with its gradient, and the factorisation, a
+posterior, one more observation, and the memory the whole process takes.
 """
 
 import multiprocessing

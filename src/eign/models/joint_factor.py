@@ -16,7 +16,7 @@ _SMALLEST_NUGGET = 1e-8
 _UNIT_ROUNDOFF = 2.0**-53
 _TRIANGLE_ROWS = 64
 _RECURSIVE_ROWS = 2000
-# OpenBLAS's parallel factorisation writes beyond its buffer at 22,000 rows. Beyond this size the matrix is worked on in
+# With 22,000 rows and two threads OpenBLAS ended in a segmentation fault. Beyond this size the matrix is worked on in
 # blocks of so many rows, nearly all of it by matrix products; a block at a time is copied.
 _LAPACK_ROWS = 15000
 _BLOCK_ROWS = 3000

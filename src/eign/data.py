@@ -95,8 +95,17 @@ class Observations:
             y_var: variance of the noise on y, one number for all or as many as y; None or NaN = unknown.
             grad_var: variance of the noise on the gradient, one number for all or of the shape of grad.
         """
-        new = _rows(as_floats(x, "x"), y, grad, y_var, grad_var, self.dim)
-        return self._of(*(np.concatenate(pair) for pair in zip(self._arrays(), new, strict=True)))
+        return self.followed_by(self._of(*_rows(as_floats(x, "x"), y, grad, y_var, grad_var, self.dim)))
+
+    def followed_by(self, new: "Observations") -> "Observations":
+        """These observations and then the new ones.
+
+        Raises:
+            ValueError: the points have another number of coordinates.
+        """
+        if new.dim != self.dim:
+            raise ValueError(f"x has shape {new.x.shape}, expected (n, {self.dim})")
+        return self._of(*(np.concatenate(pair) for pair in zip(self._arrays(), new._arrays(), strict=True)))
 
     @property
     def dim(self) -> int:
@@ -126,7 +135,10 @@ class Observations:
     @property
     def usable(self) -> "Observations":
         """The rows that have not failed, with infinite gradient components as missing."""
-        kept = self[~self.failed]
+        failed = self.failed
+        if not (np.count_nonzero(failed) or np.count_nonzero(np.isinf(self.grad))):
+            return self
+        kept = self[~failed]
         return self._of(kept.x, kept.y, np.where(kept.has_grad, kept.grad, np.nan), kept.y_var, kept.grad_var)
 
     def to_json(self) -> dict[str, Any]:
@@ -303,8 +315,8 @@ class Standardization:
         """The observations in the model's units; what is missing stays missing."""
         y = _standardized(obs.y, self.y_shift, self.y_scale)
         grad = _standardized(obs.grad, self.grad_shift, self.grad_scale)
-        y_var = times_power(obs.y_var, _split(self.y_scale), -2)
-        return Observations(obs.x, y, grad, y_var, times_power(obs.grad_var, _split(self.grad_scale), -2))
+        y_var, grad_var = _scaled_variance(obs.y_var, self.y_scale), _scaled_variance(obs.grad_var, self.grad_scale)
+        return Observations._of(obs.x, y, grad, y_var, grad_var)
 
     def undo(self, obs: Observations) -> Observations:
         """The observations in the units of y again."""
@@ -333,9 +345,10 @@ def standardize_independent(obs: Observations) -> Standardization:
 
     A partial derivative without spread is divided by y_scale, the one number that has its units and varies with them.
     """
-    y_shift, y_scale = _center_and_scale(obs.usable)
-    mean, deviation = _column_moments(obs.usable.grad)
-    return Standardization(y_shift, y_scale, mean, np.where(deviation > 0, deviation, y_scale))
+    usable = obs.usable
+    mean, deviation = _column_moments(np.concatenate([usable.y[:, None], usable.grad], axis=1))
+    y_scale = _scale(usable, float(deviation[0]))
+    return Standardization(float(mean[0]), y_scale, mean[1:], np.where(deviation[1:] > 0, deviation[1:], y_scale))
 
 
 def standardize_joint(obs: Observations) -> Standardization:
@@ -343,19 +356,20 @@ def standardize_joint(obs: Observations) -> Standardization:
 
     A shift would make it the gradient of another function than the standardised y.
     """
-    y_shift, y_scale = _center_and_scale(obs.usable)
-    return Standardization(y_shift, y_scale, np.zeros(obs.dim), np.full(obs.dim, y_scale))
+    usable = obs.usable
+    mean, deviation = _column_moments(usable.y[:, None])
+    y_scale = _scale(usable, float(deviation[0]))
+    return Standardization(float(mean[0]), y_scale, np.zeros(obs.dim), np.full(obs.dim, y_scale))
 
 
-def _center_and_scale(obs: Observations) -> tuple[float, float]:
-    """Mean and sample deviation of y, with a stand-in where y has no deviation.
+def _scale(obs: Observations, deviation: float) -> float:
+    """The sample deviation of y, or a stand-in where there is none.
 
     Without spread in y (one point, a plateau, no value at all) the gradients still say how much f varies: the stand-in
     is the deviation over the unit cube of a linear function with this gradient, |grad| / sqrt(12). It carries the units
     of y, so that a change of units changes nothing in the model. With no slope either it is 1, as in BoTorch.
     """
-    mean, deviation = (float(moment[0]) for moment in _column_moments(obs.y[:, None]))
-    return mean, deviation or _linear_deviation(obs.grad) or 1.0
+    return deviation or _linear_deviation(obs.grad) or 1.0
 
 
 def _column_moments(values: Array) -> tuple[Array, Array]:
@@ -397,6 +411,13 @@ def _in_given_units(deviation: Array, exponent: NDArray[np.int32]) -> Array:
     with np.errstate(over="ignore"):
         scaled = np.minimum(np.ldexp(deviation, exponent), LARGEST)
     return np.where(scaled >= np.finfo(np.float64).tiny, scaled, 0.0)
+
+
+def _scaled_variance(variance: Array, scale: ArrayLike) -> Array:
+    """Variance / scale^2; mostly none is known, and there is nothing to do."""
+    if np.count_nonzero(np.isnan(variance)) == variance.size:
+        return variance
+    return times_power(variance, _split(scale), -2)
 
 
 def _split(scale: ArrayLike) -> Factor:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from eign.acquisition import EIGN, incumbent
 from eign.models import IndependentGradientGP, JointGradientGP, threads
 from eign.models.joint_pullback import JointEvaluator
 from eign.models.pullback import ProcessStack
@@ -88,3 +89,51 @@ def test_threads_and_blocks_change_nothing(monkeypatch):
     np.testing.assert_array_equal(together.covariance, alone.covariance)
     few = evaluator.moments(X[:2])
     assert relative(few.covariance, alone.covariance[:2]) < 1e-9
+
+
+def observe_evenly(n, dim):
+    """A smooth function and its gradient at points of which no two are close."""
+    X = torch.quasirandom.SobolEngine(dim, scramble=True, seed=0).draw(n, dtype=torch.float64)
+    return X, (5.0 * X).sin().sum(-1, keepdim=True), 5.0 * (5.0 * X).cos()
+
+
+class TestSinglePrecisionOfAPool:
+    def test_variances_to_three_digits_and_those_near_data_exactly(self):
+        model = JointGradientGP(*observe_evenly(16, 3))
+        evaluator = JointEvaluator.of(model.conditioned())
+        assert evaluator.single_error < 1e-5
+        near = model.observations.x[:3] + 1e-4
+        X = np.concatenate([random_points(150, 3).numpy(), near])
+        rough, exact = evaluator.pool_moments(X), evaluator.moments(X)
+        np.testing.assert_allclose(rough.mean, exact.mean, rtol=1e-12, atol=1e-12)
+        scales = np.sqrt(np.einsum("mii->mi", exact.covariance))
+        error = np.abs(rough.covariance - exact.covariance) / scales[:, :, None] / scales[:, None, :]
+        assert 0 < error.max() < 1e-3
+        np.testing.assert_array_equal(rough.covariance[-3:], exact.covariance[-3:])
+
+    def test_it_is_not_used_where_the_error_would_be_large(self):
+        X = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        X[20:] = X[:20] + 1e-7
+        model = JointGradientGP(X, X.sum(-1, keepdim=True), torch.ones_like(X))
+        evaluator = JointEvaluator.of(model.conditioned())
+        assert evaluator.single_error > 1e-5
+        points = random_points(9, 2).numpy()
+        for rough, exact in zip(evaluator.pool_moments(points), evaluator.moments(points), strict=True):
+            np.testing.assert_array_equal(rough, exact)
+
+    def test_terms_of_ei_gn(self):
+        model = JointGradientGP(*observe_evenly(16, 3))
+        best = incumbent(model)
+        acquisition = EIGN(model, best.best_f, best.best_grad)
+        X = random_points(200, 3).numpy()
+        for rough, exact in zip(acquisition.pool_terms(X), acquisition.terms(X), strict=True):
+            assert np.abs(rough - exact).max() < 1e-3 * exact.std()
+            assert rough.std() == pytest.approx(exact.std(), rel=1e-4)
+
+    def test_an_independent_model_has_no_need_of_it(self):
+        model = IndependentGradientGP(*observe(30, 3))
+        best = incumbent(model)
+        acquisition = EIGN(model, best.best_f, best.best_grad)
+        X = random_points(20, 3).numpy()
+        for rough, exact in zip(acquisition.pool_terms(X), acquisition.terms(X), strict=True):
+            np.testing.assert_array_equal(rough, exact)

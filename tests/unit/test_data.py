@@ -351,3 +351,17 @@ def test_observations_of_another_box_are_told_apart():
 def test_an_array_of_none_is_no_gradients():
     seen = Observations.empty(2).append([[0.1, 0.2], [0.3, 0.4]], [1.0, 2.0], np.array([None, None]))
     assert not seen.has_grad.any()
+
+
+def test_followed_by_is_append_of_what_has_been_checked():
+    first, second = Observations([[0.1, 0.2]], [1.0], [[None, 2.0]]), Observations([[0.3, 0.4]], [np.inf], None, [0.5])
+    assert first.followed_by(second) == first.append(second.x, second.y, second.grad, second.y_var)
+    with pytest.raises(ValueError, match=r"expected \(n, 2\)"):
+        first.followed_by(Observations([[0.1]]))
+
+
+def test_usable_is_the_same_object_where_nothing_failed():
+    seen = Observations([[0.1, 0.2], [0.3, 0.4]], [1.0, None], [[None, 2.0], [1.0, 1.0]])
+    assert seen.usable is seen
+    assert len(seen.append([0.5, 0.5], np.inf).usable) == 2
+    assert np.isnan(seen.append([0.5, 0.5], 1.0, [np.inf, 1.0]).usable.grad[2, 0])

@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import numpy as np
@@ -106,6 +107,28 @@ def test_warm_fit_needs_few_evaluations_and_survives_storage() -> None:
     assert again.evaluations < 8 * (DIM + 1) < first.evaluations
     fresh = fit_problems(before, correlation("matern52"))
     assert (again.value <= fresh.value + 1e-4 * 41).all()
+
+
+def test_a_fresh_start_is_followed_over_four_fits_and_then_has_to_be_close() -> None:
+    data, kernel = [problem(44, seed) for seed in range(DIM + 1)], correlation("matern52")
+    warm = fit_problems([Problem(*(part[:39] for part in one)) for one in data], kernel).warm_start
+    challenged = (40 // 4) % len(data)
+    # What an earlier size left is no part of this.
+    warm = WarmStart(warm.theta, warm.steps, warm.changes, np.zeros(0, dtype=np.intp), np.zeros((0, DIM + 1)))
+    heights = []
+    for n in (40, 41, 42, 43):
+        seen = [Problem(*(part[:n] for part in one)) for one in data]
+        result = fit_problems(seen, kernel, warm=warm)
+        warm = result.warm_start
+        rivals = warm.rival_theta[warm.rival_owner == challenged]
+        heights += [float(negative_log_posterior(theta, seen[challenged], kernel).value) for theta in rivals]
+        assert (warm.rival_owner == challenged).all()
+        # Three evaluations for the fresh one, a handful for each that is warm.
+        assert result.evaluations <= 3 + 6 * len(data)
+    # It came down from fit to fit, was still far above the optimum at the last of them, and was dropped.
+    assert len(heights) == 3
+    assert all(after < before for before, after in itertools.pairwise(heights))
+    assert heights[-1] > result.value[challenged] + 5.0
 
 
 def test_problems_of_different_sizes_and_without_observations() -> None:

@@ -2,6 +2,7 @@ from io import StringIO
 
 from rich.console import Console
 
+from eign.campaign.growth import Growth, StepCosts
 from eign.campaign.speed import ALLOWED_GAP, dgemm_rate, samples
 from eign.campaign.speed_tables import report_fits, report_growth
 
@@ -19,13 +20,18 @@ def test_fit_is_measured_beside_botorch_and_printed() -> None:
 
 def test_growth_of_both_models_is_measured_and_printed() -> None:
     out = StringIO()
-    rows = report_growth(Console(file=out, width=120), sizes=[(2, 5), (2, 60), (2, 90)], most_rows=180)
+    rows = report_growth(Console(file=out, width=400), sizes=[(2, 5), (2, 60), (2, 90)], most_rows=180)
     assert [(row.model, row.n) for row in rows] == [
-        *(("independent", n) for n in (5, 60, 90)),
-        *(("joint", n) for n in (5, 60)),
+        (model, n) for model in ("independent", "joint") for n in (5, 60, 90)
     ]
+    assert [type(row) for row in rows] == [*[Growth] * 5, StepCosts]
     assert 0 < rows[0].megabytes < rows[2].megabytes
     assert out.getvalue().count("independent") == 3
+    # Beyond the limit there are single steps, and it says that there is no refit.
+    steps = rows[-1]
+    assert min(steps.evaluation_seconds, steps.factor_seconds, steps.posterior_seconds, steps.append_seconds) > 0
+    assert 0.05 < steps.gigabytes < 8  # Python with PyTorch, and next to nothing for 270 rows
+    assert "no refit, 270 rows: one MAP evaluation" in out.getvalue()
 
 
 def test_samples_are_reproducible() -> None:

@@ -11,6 +11,7 @@ times a suggestion.
 | :math:`e, v, w` | mean excess, variance and mean of a standard normal beyond z |
 """
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ Array = NDArray[np.float64]
 # continued fraction are exact to rounding.
 _SWITCH: Final = 20.0
 _LEVELS: Final = 9
+_ROOT_2_PI: Final = math.sqrt(2 / math.pi)
+_ROOT_HALF: Final = math.sqrt(0.5)
 
 
 class NormalTail(NamedTuple):
@@ -44,11 +47,11 @@ class ByMoments(NamedTuple):
 def normal_tail(z: Array) -> NormalTail:
     """The tail of `eign.formulas.normal_tail`, element by element; its probability is SciPy's `ndtr(-z)`."""
     near = np.minimum(z, _SWITCH)
-    mills = np.sqrt(2 / np.pi) / special.erfcx(near * np.sqrt(0.5))
+    mills = _ROOT_2_PI / special.erfcx(near * _ROOT_HALF)
     excess = mills - near
     variance = 1.0 - mills * excess
     is_far = z > _SWITCH
-    if is_far.any():
+    if np.count_nonzero(is_far):
         far = z[is_far]
         t3 = far
         for level in range(_LEVELS, 2, -1):
@@ -100,12 +103,12 @@ def orthant_gradient_increase(grad_mean: Array, grad_variance: Array, best_grad:
 
     .. math:: P\,Q, \quad P = \prod_i \Phi(-z_i), \quad Q = \sum_i \bigl( 2 g^+_i s_i e_i + s_i^2 (e_i^2 + v_i) \bigr)
 
-    With t = dPQ/dz_i = P (dQ/dz_i - w_i Q) and dQ/dz_i = -2 g_i s_i v_i + s_i^2 (w_i (v_i - e_i^2) - 2 e_i v_i):
-    the derivative by m_i is -t / s_i, and that by s_i is P (2 g_i e_i + 2 s_i (e_i^2 + v_i)) - t z_i / s_i.
+    With t = dPQ/dz_i = P (dQ/dz_i - w_i Q) and dQ/dz_i = s_i^2 (z_i v_i - e_i) - 2 g_i s_i v_i (v = 1 - w e): the
+    derivative by m_i is -t / s_i, and that by s_i^2 is P (g_i e_i / s_i + e_i^2 + v_i) - t z_i / (2 s_i^2).
     """
     sigma = np.sqrt(grad_variance)
     z = (best_grad - grad_mean) / sigma
-    return _orthant_increase(sigma, z, special.ndtr(-z).prod(axis=-1), normal_tail(z), best_grad)
+    return _orthant_increase(sigma, z, np.multiply.reduce(special.ndtr(-z), axis=-1), normal_tail(z), best_grad)
 
 
 def ei_gn(mean: Array, variance: Array, best: Array, weights: tuple[float, float]) -> ByMoments:
@@ -117,31 +120,29 @@ def ei_gn(mean: Array, variance: Array, best: Array, weights: tuple[float, float
     """
     sigma = np.sqrt(variance)
     z = (best - mean) / sigma
-    tail, probability = normal_tail(z), special.ndtr(-z)
-    improvement = _improvement(sigma[:, 0], probability[:, 0], NormalTail(*(part[:, 0] for part in tail)))
-    rest = NormalTail(*(part[:, 1:] for part in tail))
-    increase = _orthant_increase(sigma[:, 1:], z[:, 1:], probability[:, 1:].prod(axis=-1), rest, best[1:])
+    (excess, spread, mills), probability = normal_tail(z), special.ndtr(-z)
+    improvement = _improvement(sigma[:, 0], probability[:, 0], NormalTail(excess[:, 0], spread[:, 0], mills[:, 0]))
+    rest = NormalTail(excess[:, 1:], spread[:, 1:], mills[:, 1:])
+    orthant = np.multiply.reduce(probability[:, 1:], axis=-1)
+    increase = _orthant_increase(sigma[:, 1:], z[:, 1:], orthant, rest, best[1:])
     by_mean, by_variance = np.empty_like(mean), np.empty_like(mean)
-    for whole, first, others in (
-        (by_mean, improvement.by_mean, increase.by_mean),
-        (by_variance, improvement.by_variance, increase.by_variance),
-    ):
-        np.multiply(weights[0], first, out=whole[:, 0])
-        np.multiply(-weights[1], others, out=whole[:, 1:])
+    np.multiply(weights[0], improvement.by_mean, out=by_mean[:, 0])
+    np.multiply(-weights[1], increase.by_mean, out=by_mean[:, 1:])
+    np.multiply(weights[0], improvement.by_variance, out=by_variance[:, 0])
+    np.multiply(-weights[1], increase.by_variance, out=by_variance[:, 1:])
     return ByMoments(weights[0] * improvement.value - weights[1] * increase.value, by_mean, by_variance)
 
 
 def _orthant_increase(sigma: Array, z: Array, probability: Array, tail: NormalTail, best_grad: Array) -> ByMoments:
     e, v, w = tail
-    grad_variance = sigma * sigma
-    step, square = sigma * e, e * e
-    second = grad_variance * (square + v)
-    increase = (2.0 * best_grad * step + second).sum(axis=-1)
-    by_z = grad_variance * (w * (v - square) - 2.0 * e * v) - 2.0 * best_grad * sigma * v
-    by_z = probability[:, None] * (by_z - w * increase[:, None])
-    along = by_z / sigma
-    by_sigma = 2.0 * probability[:, None] * (best_grad * e + second / sigma) - along * z
-    return ByMoments(probability * increase, -along, 0.5 * by_sigma / sigma)
+    second = e * e + v
+    pulled = best_grad * e
+    increase = np.add.reduce(sigma * (2.0 * pulled + sigma * second), axis=-1)
+    by_z = sigma * (sigma * (z * v - e) - 2.0 * best_grad * v)
+    by_z -= w * increase[:, None]
+    tall = probability[:, None]
+    along = tall * by_z / sigma
+    return ByMoments(probability * increase, -along, tall * (pulled / sigma + second) - 0.5 * along * z / sigma)
 
 
 def orthant_gradient_increase_full(grad_mean: Array, grad_cov: Array, best_grad: Array) -> ByMoments:

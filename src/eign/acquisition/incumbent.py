@@ -7,6 +7,7 @@ from torch import Tensor
 
 from eign import formulas
 from eign.acquisition.moments import SurrogateModel, value_moments
+from eign.data import Observations
 
 
 class Incumbent(NamedTuple):
@@ -26,9 +27,14 @@ def incumbent(model: SurrogateModel, *, is_noisy: bool = False) -> Incumbent:
     Raises:
         ValueError: If no value has been observed.
     """
-    x, y, grad = _observed(model, is_noisy=is_noisy)
-    best = int(y.argmax())
-    return Incumbent(x[best], float(y[best]), grad[best])
+    rows = _with_value(model)
+    if is_noisy:
+        x, y, grad = _observed(model, rows, is_noisy=True)
+        best = int(y.argmax())
+        return Incumbent(x[best], float(y[best]), grad[best])
+    best = int(rows.y.argmax())
+    x, _, grad = _observed(model, rows[best], is_noisy=False)
+    return Incumbent(x[0], float(rows.y[best]), grad[0])
 
 
 def stationary_incumbent(model: SurrogateModel, alpha: float, *, is_noisy: bool = False) -> Incumbent:
@@ -36,18 +42,23 @@ def stationary_incumbent(model: SurrogateModel, alpha: float, *, is_noisy: bool 
 
     In the units of y that is :math:`f - (\alpha / \mathrm{std}(y))\,\|\nabla f\|^2`.
     """
-    x, y, grad = _observed(model, is_noisy=is_noisy)
+    x, y, grad = _observed(model, _with_value(model), is_noisy=is_noisy)
     scale = model.standardization.y_scale
     best = int(formulas.auxiliary_objective(y / scale, grad / scale, alpha).argmax())
     return Incumbent(x[best], float(y[best]), grad[best])
 
 
-def _observed(model: SurrogateModel, *, is_noisy: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Points with a value, values and gradients without gaps."""
+def _with_value(model: SurrogateModel) -> Observations:
+    """The usable observations that have one."""
     usable = model.observations.usable
-    rows = usable[usable.has_y]
+    rows = usable if usable.has_y.all() else usable[usable.has_y]
     if not len(rows):
         raise ValueError("there is no incumbent: none of the observations has a value")
+    return rows
+
+
+def _observed(model: SurrogateModel, rows: Observations, *, is_noisy: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Points, values and gradients of the rows, without gaps."""
     x, y, grad = (torch.tensor(part) for part in (rows.x, rows.y, rows.grad))
     if is_noisy:
         y, _ = value_moments(model, x)

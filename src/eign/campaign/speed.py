@@ -1,4 +1,4 @@
-"""How fast the surrogates are: beside plain BoTorch, beside the arithmetic limit, and as the problem grows.
+"""How fast the surrogates are: beside plain BoTorch, and beside the arithmetic limit.
 
 Everything runs in one process on the same data. A step is "one more point, then refit all d + 1 processes to
 convergence". BoTorch runs in its fastest configuration, found by trying them all: a list of models or one batched
@@ -6,12 +6,11 @@ model, one or two threads; once cold, as users run it, and once from the previou
 """
 
 import time
-import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -21,7 +20,6 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from torch import Tensor
 
 from eign.campaign import botorch_fits
-from eign.models.fitting import fit
 from eign.models.independent import NUGGET, IndependentGradientGP
 from eign.models.kernels import matern52
 from eign.models.map_objective import Problem, negative_log_posterior
@@ -31,10 +29,6 @@ Start = Literal["cold", "warm"]
 Form = TypeVar("Form", bound=str)
 
 FIT_SIZES: Final = ((6, 50), (8, 100), (14, 200), (14, 500))
-GROWTH_SIZES: Final = (
-    *((10, n) for n in (50, 100, 200, 500, 1000, 2000)),
-    *((dim, 100) for dim in (2, 5, 20, 50)),
-)
 ALLOWED_GAP: Final = 1e-4
 """How much worse, per datum, our MAP objective may be than BoTorch's."""
 
@@ -101,17 +95,6 @@ class FitSpeed:
     gap: float
     posterior_seconds: float
     peer_posterior_seconds: float
-
-
-@dataclass(frozen=True)
-class Growth:
-    """Cost of one model at one size: seconds of a refit after one more point, and its peak of allocated megabytes."""
-
-    model: str
-    dim: int
-    n: int
-    seconds: float
-    megabytes: float
 
 
 @dataclass
@@ -181,24 +164,6 @@ def measure_fit(
         posterior_seconds=ours,
         peer_posterior_seconds=theirs,
     )
-
-
-def measure_growth(model: str, dim: int, n: int) -> Growth:
-    """The refit of "independent" or "joint" after one more point, warm from a fit to at most 100 points."""
-    from eign.models.joint import JointGradientGP
-
-    data = samples(dim, n + 1)
-    kind: Any = {"independent": IndependentGradientGP, "joint": JointGradientGP}[model]
-    small: Any = fit(kind(*data.first(min(n, 100))))
-    with limited_threads(2):
-        before: Any = fit(kind(*data.first(n)).with_hyperparameters(small.hyperparameters))
-        grown = before.append(*data.only(n))
-        seconds = _seconds(lambda: fit(grown))
-        tracemalloc.start()
-        fit(before.append(*data.only(n))).posterior(data.x[:1])
-        megabytes = tracemalloc.get_traced_memory()[1] / 2**20
-        tracemalloc.stop()
-    return Growth(model, dim, n, seconds, megabytes)
 
 
 def samples(dim: int, n: int) -> Samples:

@@ -1,4 +1,4 @@
-"""The measurements of `speed`, as tables for the terminal."""
+"""The measurements of `speed` and `growth`, as tables for the terminal."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,14 +7,20 @@ from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
+from eign.campaign.growth import (
+    GROWTH_SIZES,
+    MOST_ROWS,
+    Growth,
+    ModelName,
+    StepCosts,
+    measure_growth,
+    measure_steps,
+)
 from eign.campaign.speed import (
     ALLOWED_GAP,
     FIT_SIZES,
-    GROWTH_SIZES,
     FitSpeed,
-    Growth,
     measure_fit,
-    measure_growth,
 )
 
 
@@ -32,20 +38,20 @@ def report_fits(
 
 
 def report_growth(
-    console: Console, *, sizes: Sequence[tuple[int, int]] = GROWTH_SIZES, most_rows: int = 12000
-) -> list[Growth]:
-    """Measure both models at all sizes, the joint one up to `most_rows` rows of its matrix, n (d + 1).
+    console: Console, *, sizes: Sequence[tuple[int, int]] = GROWTH_SIZES, most_rows: int = MOST_ROWS
+) -> list[Growth | StepCosts]:
+    """Measure both models at all sizes and print as it goes: a refit after one more point, and its peak of memory.
 
-    Prints as it goes: seconds of a refit after one more point, and the peak of allocated memory.
+    Beyond `most_rows` rows of the joint model's matrix, n (d + 1), its single steps are measured instead.
     """
-    rows = []
-    for model in ("independent", "joint"):
+    rows: list[Growth | StepCosts] = []
+    models: tuple[ModelName, ...] = ("independent", "joint")
+    for model in models:
         for dim, n in sizes:
-            if model == "independent" or n * (dim + 1) <= most_rows:
-                with console.status(f"{model}: d = {dim}, n = {n}"):
-                    row = measure_growth(model, dim, n)
-                rows.append(row)
-                console.print(f"{model:<12} d {dim:>3}  n {n:>5}  {row.seconds:9.3f} s  {row.megabytes:7.0f} MB")
+            with console.status(f"{model}: d = {dim}, n = {n}"):
+                is_large = model == "joint" and n * (dim + 1) > most_rows
+                rows.append(measure_steps(dim, n) if is_large else measure_growth(model, dim, n))
+            console.print(str(rows[-1]), highlight=False)
     return rows
 
 

@@ -227,7 +227,7 @@ def _maximized(acquisition: EIGN, *, seed: int) -> EIGN:
     """What the search maximised: the acquisition with its terms rescaled over the pool."""
     dim = acquisition.model.observations.dim
     pool = global_candidates(default_effort(dim).raw_samples, dim, np.random.default_rng(seed))
-    return acquisition.weighted(*rescaled(acquisition, acquisition.terms(pool)).weights)
+    return acquisition.weighted(*rescaled(acquisition, acquisition.pool_terms(pool)).weights)
 
 
 def _botorch_search(acquisition: EIGN) -> Tensor:

@@ -150,23 +150,29 @@ def covariance_blocks(terms: Sequence[Term], delta: Array, *, left: bool, right:
     """
     d, pairs = len(delta), delta.shape[1:]
     # In memory the blocks come just before the last index, so that a matrix with one row a left point is a view.
-    stored = np.zeros((*pairs[:-1], 1 + d * left, 1 + d * right, *pairs[-1:]))
+    fresh = np.empty if left and right and terms[0].structure == "full" else np.zeros
+    stored = fresh((*pairs[:-1], 1 + d * left, 1 + d * right, *pairs[-1:]))
     blocks = np.moveaxis(stored, (len(pairs) - 1, len(pairs)), (0, 1)) if pairs else stored
     for term in terms:
         precision = _over_pairs(term.precision, delta)
         scaled = precision * delta
         phi, phi1, phi2 = _weighted_profiles(term, delta, scaled, order=2)
-        blocks[0, 0] += phi.sum(0)
         slope = phi1 * scaled
+        if left and right and term.structure == "full" and term is terms[0]:
+            # The first to write to these blocks, which have not been set to zero.
+            blocks[0, 0], blocks[1:, 0] = phi.sum(0), slope
+            np.negative(slope, out=blocks[0, 1:])
+            np.multiply((phi2 * scaled)[:, None], -scaled, out=blocks[1:, 1:])
+            np.einsum("ii...->i...", blocks[1:, 1:])[...] -= phi1 * precision
+            continue
+        blocks[0, 0] += phi.sum(0)
         if right:
             blocks[0, 1:] -= slope
         if left:
             blocks[1:, 0] += slope
         if left and right:
             curvature = phi2 * scaled
-            if term.structure == "full" and term is terms[0]:
-                np.multiply(curvature[:, None], -scaled, out=blocks[1:, 1:])
-            elif term.structure == "full":
+            if term.structure == "full":
                 blocks[1:, 1:] -= curvature[:, None] * scaled
             else:
                 np.einsum("ii...->i...", blocks[1:, 1:])[...] -= curvature * scaled

@@ -33,9 +33,12 @@ _OWN_LENGTHSCALES: Final = (0.05, 4.0)
 _RIVAL_EXCESS: Final = 5.0
 _RIVAL_DISTANCE: Final = 0.5
 _SECANT_PAIRS: Final = 8
-# Every fourth size one process gets a fresh start with a few evaluations; if it comes close it goes on as a rival.
+_EVALUATIONS: Final = 200
+# Every fourth size one process gets a fresh start. A fit gives it no more evaluations than the warm ones need: further
+# rounds for one process alone cost a small model more than all the others. The next fits go on where it ended, and
+# before the next fresh start it has to have come close to stay as a rival.
 _FRESH_EVERY: Final = 4
-_FRESH_EVALUATIONS: Final = 8
+_FRESH_EVALUATIONS: Final = 3
 
 
 class Fittable(Protocol):
@@ -78,7 +81,8 @@ class WarmStart:
     @classmethod
     def at(cls, theta: Array) -> "WarmStart":
         """A start that knows an optimum and nothing else."""
-        empty = np.zeros((len(theta), _SECANT_PAIRS, theta.shape[1]))
+        pairs = min(_SECANT_PAIRS, theta.shape[1] + 1)  # of few variables more say nothing new
+        empty = np.zeros((len(theta), pairs, theta.shape[1]))
         return cls(theta, empty, empty, np.zeros(0, dtype=np.intp), np.zeros((0, theta.shape[1])))
 
     def to_json(self) -> dict[str, Any]:
@@ -127,7 +131,7 @@ def fit_problems(
     """The best theta found for each problem.
 
     A first fit has three starts for each problem. Later ones start at the previous optimum and at its rivals, and now
-    and then one problem, in turn, also from scratch.
+    and then one problem, in turn, also from scratch; this start is followed over several fits.
 
     Args:
         problems: The process of f and, if there are more, those of its partial derivatives in order; they may have
@@ -137,19 +141,22 @@ def fit_problems(
         warm: What the previous fit left.
     """
     count, dim = len(problems), problems[0].x.shape[1]
-    fresh = _fresh_starts(count, dim, learn_noise=learn_noise)
     if warm is None:
+        fresh = _fresh_starts(count, dim, learn_noise=learn_noise)
         owner = np.tile(np.arange(count), len(fresh))
         warm = WarmStart.at(fresh[0])
         return _best_of(_descend(problems, kernel, np.concatenate(fresh), owner, warm), owner, warm)
-    starts, owners = [warm.theta, warm.rival_theta], [np.arange(count), warm.rival_owner]
-    turn, skipped = divmod(len(problems[0].y), _FRESH_EVERY)
-    if not skipped:
-        lap, challenged = divmod(turn, count)
-        starts.append(fresh[lap % len(fresh)][challenged : challenged + 1])
-        owners.append(np.array([challenged]))
-    owner = np.concatenate(owners)
-    return _best_of(_descend(problems, kernel, np.concatenate(starts), owner, warm), owner, warm)
+    turn, passed = divmod(len(problems[0].y), _FRESH_EVERY)
+    lap, challenged = divmod(turn, count)
+    starts, owner = np.concatenate([warm.theta, warm.rival_theta]), np.append(np.arange(count), warm.rival_owner)
+    if not passed:
+        fresh = _fresh_starts(count, dim, learn_noise=learn_noise)
+        start = fresh[lap % len(fresh)][challenged]
+        starts, owner = np.append(starts, start[None], axis=0), np.append(owner, challenged)
+    limits = np.full(len(owner), _EVALUATIONS)
+    limits[count:][owner[count:] == challenged] = _FRESH_EVALUATIONS
+    followed = challenged if passed < _FRESH_EVERY - 1 else None
+    return _best_of(_descend(problems, kernel, starts, owner, warm, limits=limits), owner, warm, followed=followed)
 
 
 def _fresh_starts(count: int, dim: int, *, learn_noise: bool) -> list[Array]:
@@ -164,14 +171,20 @@ def _fresh_starts(count: int, dim: int, *, learn_noise: bool) -> list[Array]:
 
 
 def _descend(
-    problems: Sequence[Problem], kernel: Correlation, starts: Array, owner: NDArray[np.intp], warm: WarmStart
+    problems: Sequence[Problem],
+    kernel: Correlation,
+    starts: Array,
+    owner: NDArray[np.intp],
+    warm: WarmStart,
+    *,
+    limits: int | NDArray[np.intp] = _EVALUATIONS,
 ) -> tuple[lbfgs.Minimum, Array]:
     """Minimise J from every start, `owner` says whose start it is; also the means at the ends."""
     dim = problems[0].x.shape[1]
     low, high = bounds(dim, learn_noise=starts.shape[1] > dim + 1)
     sizes = np.array([len(problem.y) for problem in problems])[owner]
     # Of equal size, all are stacked once instead of those of each evaluation anew.
-    alike = Problem(*(np.stack(part) for part in zip(*problems, strict=True))) if np.ptp(sizes) == 0 else None
+    alike = Problem(*(np.stack(part) for part in zip(*problems, strict=True))) if sizes.min() == sizes.max() else None
     means, lowest = np.zeros(len(starts)), np.full(len(starts), np.inf)
     fresh = not warm.steps.any()
     calls = 0
@@ -181,7 +194,8 @@ def _descend(
         # Near an optimum the curvature at the start is as good as that at each point, and the gradient is cheaper.
         curvature = calls == 0 or fresh
         calls += 1
-        stacks = _stacks(sizes[index])
+        fits_one = alike is not None and len(index) * alike.y.shape[1] ** 2 <= _STACKED_ELEMENTS
+        stacks = [np.arange(len(index))] if fits_one else _stacks(sizes[index])
 
         def evaluate(stack: NDArray[np.intp]) -> Posterior:
             members = owner[index[stack]]
@@ -191,7 +205,7 @@ def _descend(
                 together = Problem(alike.x[members], alike.y[members], alike.noise[members])
             return _safe_posterior(thetas[stack], together, kernel, curvature=curvature)
 
-        results = map_threads(evaluate, stacks, size=int(sizes.max()))
+        results = [evaluate(stacks[0])] if fits_one else map_threads(evaluate, stacks, size=int(sizes.max()))
         value, gradient, mean, bends = results[0] if len(results) == 1 else _in_order(results, np.concatenate(stacks))
         # The mean belongs to the point that the search keeps, not to a step that it rejects.
         kept = value <= lowest[index]
@@ -200,16 +214,19 @@ def _descend(
 
     pairs = np.zeros((2, len(starts), *warm.steps.shape[1:]))
     pairs[0, : len(warm.theta)], pairs[1, : len(warm.theta)] = warm.steps, warm.changes
-    limits = np.full(len(starts), 200)
-    limits[len(warm.theta) + len(warm.rival_theta) :] = 200 if fresh else _FRESH_EVALUATIONS
     stopping = lbfgs.Stopping(decrease=_DECREASE_PER_DATUM * np.maximum(sizes, 1), gradient=1e-9, evaluations=limits)
     memory = lbfgs.Memory(*pairs)
     end = lbfgs.minimize(objective, starts, lower=low, upper=high, stopping=stopping, memory=memory, longest_step=2.0)
     return end, means
 
 
-def _best_of(result: tuple[lbfgs.Minimum, Array], owner: NDArray[np.intp], warm: WarmStart) -> Fit:
-    """The best end for each owner, and the rivals: the next best that is another optimum and not much worse."""
+def _best_of(
+    result: tuple[lbfgs.Minimum, Array], owner: NDArray[np.intp], warm: WarmStart, *, followed: int | None = None
+) -> Fit:
+    """The best end for each owner, and the rivals: the next best that is another optimum and not much worse.
+
+    The process that is `followed` keeps the next two, however much worse: one of them may be on its way.
+    """
     end, means = result
     value = np.where(np.isfinite(end.value), end.value, np.inf)
     chosen, rivals = [], []
@@ -218,7 +235,10 @@ def _best_of(result: tuple[lbfgs.Minimum, Array], owner: NDArray[np.intp], warm:
         mine = mine[np.argsort(value[mine], kind="stable")]
         chosen.append(mine[0])
         apart = np.abs(end.x[mine] - end.x[mine[0]]).max(axis=-1) > _RIVAL_DISTANCE
-        rivals += list(mine[apart & (value[mine] < value[mine[0]] + _RIVAL_EXCESS)][:1])
+        if b == followed:
+            rivals += list(mine[apart & np.isfinite(value[mine])][:2])
+        else:
+            rivals += list(mine[apart & (value[mine] < value[mine[0]] + _RIVAL_EXCESS)][:1])
     best, others = np.array(chosen), np.array(rivals, dtype=np.intp)
     steps, changes = (part[best] for part in end.memory)
     left = WarmStart(end.x[best], steps, changes, owner[others], end.x[others])
@@ -235,8 +255,6 @@ def _in_order(results: Sequence[Posterior], positions: NDArray[np.intp]) -> Post
 
 def _stacks(sizes: NDArray[np.int_]) -> list[NDArray[np.intp]]:
     """Positions of problems to evaluate together: of equal size, and few enough to stay in the cache."""
-    if np.ptp(sizes) == 0 and len(sizes) * int(sizes[0]) ** 2 <= _STACKED_ELEMENTS:
-        return [np.arange(len(sizes))]
     stacks = []
     for size in np.unique(sizes):
         members = np.flatnonzero(sizes == size)

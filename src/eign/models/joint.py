@@ -12,7 +12,14 @@ from torch import Tensor
 
 from eign.data import Observations, Standardization, standardize_joint
 from eign.models.derivative_kernels import Array, default_terms
-from eign.models.joint_fitting import JointData, fit_hyperparameters, negative_log_likelihood, profile_log_likelihoods
+from eign.models.joint_fitting import (
+    JointData,
+    LogPosterior,
+    fit_hyperparameters,
+    negative_log_likelihood,
+    negative_log_posterior,
+    profile_log_likelihoods,
+)
 from eign.models.joint_hyperparameters import JointHyperparameters
 from eign.models.joint_moments import (
     ConditionedRows,
@@ -177,6 +184,14 @@ class JointGradientGP(ObservedModel):
         with single_threaded_blas() if data.pairs.rows < _ROWS_WORTH_THREADS else nullcontext():
             found = profile_log_likelihoods(data, targets, self._hyperparameters, warm=self._warm)
         return np.asarray(found - constant)
+
+    def negative_log_posterior(self) -> LogPosterior:
+        """What a fit minimises, at the hyperparameters of the model, with gradient and curvature; standardised units.
+
+        One matrix of all rows is allocated, and everything happens in it.
+        """
+        data = self._data(self._observations)[1]
+        return negative_log_posterior(self._hyperparameters.theta, data, self._hyperparameters)
 
     def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and covariance of f at q points together, `... x q x d -> ... x q, ... x q x q`; differentiable once."""

@@ -16,6 +16,10 @@ _SMALLEST_NUGGET = 1e-8
 _UNIT_ROUNDOFF = 2.0**-53
 _TRIANGLE_ROWS = 64
 _RECURSIVE_ROWS = 2000
+# With 22,000 rows and two threads OpenBLAS ended in a segmentation fault. Beyond this size the matrix is worked on in
+# blocks of so many rows, nearly all of it by matrix products; a block at a time is copied.
+_LAPACK_ROWS = 15000
+_BLOCK_ROWS = 3000
 
 
 def nugget(rows: int) -> float:
@@ -36,6 +40,8 @@ def factorize(matrix: Array) -> Array:
     """The lower Cholesky factor of a C-ordered matrix, which it replaces; what is above the diagonal is undefined."""
     if not len(matrix):
         return matrix
+    if len(matrix) > _LAPACK_ROWS:
+        return _factorize_by_blocks(matrix)
     upper, info = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
         raise FactorizationError(
@@ -49,6 +55,8 @@ def invert(lower: Array) -> Array:
     """(L L')^{-1} in the lower triangle of the array that held L."""
     if not len(lower):
         return lower
+    if len(lower) > _LAPACK_ROWS:
+        return _gram_by_blocks(_invert_by_blocks(lower))
     upper = lower.T
     if len(lower) > _RECURSIVE_ROWS:
         inverse, _ = lapack.dpotri(upper, lower=0, overwrite_c=1)
@@ -84,6 +92,54 @@ def _invert_triangle(upper: Array) -> None:
     _invert_triangle(last)
     product = blas.dtrmm(-1.0, first, corner, lower=0)
     corner[...] = blas.dtrmm(1.0, last, product, side=1, lower=0, overwrite_b=1)
+
+
+def _factorize_by_blocks(matrix: Array) -> Array:
+    r"""The factor in place of the lower triangle, block column by block column.
+
+    .. math:: L_{jj} L_{jj}^\top = C_{jj} - \sum_{k<j} L_{jk} L_{jk}^\top, \qquad
+        L_{ij} = \Bigl( C_{ij} - \sum_{k<j} L_{ik} L_{jk}^\top \Bigr) L_{jj}^{-\top}
+    """
+    for block, below in _blocks(len(matrix)):
+        left = matrix[block, : block.start]
+        diagonal = factorize(matrix[block, block] - left @ left.T)
+        matrix[block, block] = diagonal
+        for rows in below:
+            rest = matrix[rows, block] - matrix[rows, : block.start] @ left.T
+            matrix[rows, block] = whiten(diagonal, rest)
+    return matrix
+
+
+def _invert_by_blocks(lower: Array) -> Array:
+    r"""L^{-1} in place of L, from the last block column to the first; diagonal blocks are zero above the diagonal.
+
+    .. math:: (L^{-1})_{ij} = -\Bigl( \sum_{j<k\le i} (L^{-1})_{ik} L_{kj} \Bigr) L_{jj}^{-1}
+    """
+    for block, below in reversed(_blocks(len(lower))):
+        diagonal = np.tril(invert_triangle(np.ascontiguousarray(lower[block, block])))
+        column = lower[block.stop :, block] @ diagonal
+        lower[block, block] = diagonal
+        for rows in below:
+            inverse = lower[rows, block.stop : rows.stop]
+            lower[rows, block] = inverse @ column[: rows.stop - block.stop]
+            lower[rows, block] *= -1.0
+    return lower
+
+
+def _gram_by_blocks(inverse: Array) -> Array:
+    r"""The lower triangle of A'A in place of A = L^{-1}; a row of blocks is not needed once it has its result.
+
+    .. math:: (C^{-1})_{ij} = \sum_{k\ge i} A_{ki}^\top A_{kj}
+    """
+    for block, _ in _blocks(len(inverse)):
+        inverse[block, : block.stop] = inverse[block.start :, block].T @ inverse[block.start :, : block.stop]
+    return inverse
+
+
+def _blocks(size: int) -> list[tuple[slice, list[slice]]]:
+    """Each block of rows, with those below it."""
+    slices = [slice(first, min(first + _BLOCK_ROWS, size)) for first in range(0, size, _BLOCK_ROWS)]
+    return [(block, slices[number + 1 :]) for number, block in enumerate(slices)]
 
 
 def whiten(lower: Array, rows: Array) -> Array:

@@ -126,9 +126,14 @@ def extended(rows: ConditionedRows, x: Array, data: JointData) -> ConditionedRow
 
 def cross_covariance(rows: ConditionedRows, x: Array, *, slopes: bool) -> Array:
     """Covariance of f (and grad f, if `slopes`) at m points with the scaled rows: m x (1 or d+1) x N."""
+    return np.asarray(unscaled_cross_covariance(rows, x, slopes=slopes) * rows.row_scales)
+
+
+def unscaled_cross_covariance(rows: ConditionedRows, x: Array, *, slopes: bool) -> Array:
+    """The same with the rows as they are."""
     blocks = covariance_blocks(rows.hyper.terms, _differences(x, rows.x), left=slopes, right=rows.slopes)
     flat = blocks.transpose(2, 0, 1, 3).reshape(len(x), len(blocks), rows.column_count)
-    return np.asarray(flat[:, :, rows.columns] * rows.row_scales)
+    return np.asarray(flat[:, :, rows.columns])
 
 
 def value_moments(rows: ConditionedRows, x: Array) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ r"""Stationary correlations with ARD lengthscales, and their derivatives in clos
     \frac{\partial c}{\partial x_k} = -v\,(a_k - a'_k) / l_k .
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
@@ -26,6 +27,7 @@ KernelName = Literal["matern52", "rbf"]
 Correlation = Callable[[Array, Array, Array], None]
 """Writes c and v, its second and third argument, for the r^2 of its first, which it may use up."""
 
+_ROOT_5: Final = math.sqrt(5.0)
 # Elements per block of rows: blocks of a hundred kilobytes stay in the cache through all passes over them.
 _BLOCK: Final = 24576
 
@@ -36,7 +38,7 @@ def matern52(squared_distance: Array, value: Array, slope: Array) -> None:
     .. math:: c = (1 + u + u^2/3)\,e^{-u}, \qquad v = \tfrac53 (1 + u)\,e^{-u}, \qquad u = \sqrt5\, r
     """
     np.sqrt(squared_distance, out=slope)
-    slope *= np.sqrt(5.0)
+    slope *= _ROOT_5
     np.negative(slope, out=value)
     np.exp(value, out=value)
     slope += 1.0

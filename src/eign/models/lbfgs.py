@@ -120,16 +120,21 @@ class _Running:
 
     def move(self, rows: Index | slice, x: Array, new: Evaluation) -> None:
         """Take the problems `rows` to x, remembering the secant pair if the function curves upwards along it."""
-        newest = np.stack([x - self.x[rows], new.gradient - self.gradient[rows]], axis=1)
+        newest = np.empty((len(x), 2, x.shape[1]))
+        np.subtract(x, self.x[rows], out=newest[:, 0])
+        np.subtract(new.gradient, self.gradient[rows], out=newest[:, 1])
         self.x[rows], self.value[rows], self.gradient[rows] = x, new.value, new.gradient
         if self.curvature is not None and new.curvature is not None:
             self.curvature[rows] = new.curvature
         factor = _factors(newest)
-        self.step[rows] = np.where(factor > 0, 1.0, _EXPANSION * self.step[rows])
-        if np.count_nonzero(factor) < len(factor):
+        if np.count_nonzero(factor) == len(factor):
+            self.step[rows] = 1.0
+        else:
             curved = factor > 0
+            self.step[rows] = np.where(curved, 1.0, _EXPANSION * self.step[rows])
             rows, newest, factor = np.arange(len(self.x))[rows][curved], newest[curved], factor[curved]
-        self.pairs[rows, 1:] = self.pairs[rows, :-1]
+        if self.used:
+            self.pairs[rows, 1:] = self.pairs[rows, :-1]
         self.pairs[rows, 0] = newest * factor[:, None, None]
         self.used = min(self.used + 1, self.pairs.shape[1])
 
@@ -174,18 +179,21 @@ def minimize(
     first = objective(x, np.arange(len(x))) if known is None else known
     run = _Running(x, first, memory, stopping, lower=lower, upper=upper)
     ends = {name: getattr(run, name).copy() for name in _Running.RESULTS}
-    run.keep(np.isfinite(run.value))
+    is_usable = np.isfinite(run.value)
+    if np.count_nonzero(is_usable) < len(x):
+        run.keep(is_usable)
     while run.index.size:
         ascent, promise, steepness = _ascent(run)
         run.converged = (promise <= run.promise) | (steepness <= stopping.gradient)
         done = run.converged | (run.evaluations >= run.limit)
-        if done.any():
+        if finished := np.count_nonzero(done):
             for name, end in ends.items():
                 end[run.index[done]] = getattr(run, name)[done]
+            if finished == len(done):
+                break
             run.keep(~done)
             ascent = ascent[~done]
-        if run.index.size:
-            _descend(objective, run, ascent, longest_step)
+        _descend(objective, run, ascent, longest_step)
     pairs = ends.pop("pairs")
     return Minimum(**ends, memory=Memory(pairs[:, :, 0], pairs[:, :, 1]))
 
@@ -195,16 +203,20 @@ def _ascent(run: _Running) -> tuple[Array, Array, Array]:
 
     Also half of its product with g, which is the decrease that the model promises, and the largest |g_i|.
     """
-    free = ~(((run.x <= run.low) & (run.gradient > 0)) | ((run.x >= run.high) & (run.gradient < 0)))
     gradient, pairs = run.gradient, run.pairs[:, : run.used]
-    is_held = np.count_nonzero(free) < free.size
+    at_low, at_high = run.x <= run.low, run.x >= run.high
+    is_held = False
+    if np.count_nonzero(at_low) or np.count_nonzero(at_high):
+        free = ~((at_low & (gradient > 0)) | (at_high & (gradient < 0)))
+        is_held = bool(np.count_nonzero(free) < free.size)
     if is_held:
         gradient, pairs = np.where(free, gradient, 0.0), _normalized(np.where(free[:, None, None], pairs, 0.0))
     q = gradient.copy()
+    steps_and_changes = [(pair[:, 0], pair[:, 1]) for pair in pairs.swapaxes(0, 1)]  # newest first
     weights = []
-    for j in range(run.used):
-        weight = np.vecdot(pairs[:, j, 0], q)[:, None]
-        q -= weight * pairs[:, j, 1]
+    for step, change in steps_and_changes:
+        weight = np.vecdot(step, q)[:, None]
+        q -= weight * change
         weights.append(weight)
     if run.curvature is None:
         q *= _newest_scale(pairs, q)[:, None]
@@ -213,19 +225,19 @@ def _ascent(run: _Running) -> tuple[Array, Array, Array]:
         q = _solve(np.where(both, run.curvature, np.eye(q.shape[-1])), q)
     else:
         q = _solve(run.curvature, q)
-    for j in reversed(range(run.used)):
-        q += (weights[j] - np.vecdot(pairs[:, j, 1], q)[:, None]) * pairs[:, j, 0]
+    for step, change in reversed(steps_and_changes):
+        q += (weights.pop() - np.vecdot(change, q)[:, None]) * step
     slope = np.vecdot(q, gradient)
     falls = ~(slope > 0)
     if np.count_nonzero(falls):
         q[falls] = gradient[falls]
         slope = np.vecdot(q, gradient)
-    return q, 0.5 * slope, np.abs(gradient).max(axis=-1)
+    return q, 0.5 * slope, _largest(gradient)
 
 
 def _descend(objective: Objective, run: _Running, ascent: Array, longest_step: float) -> None:
     """One evaluation along the clipped paths; problems whose step is refused, and cannot be shorter, get no more."""
-    run.step = np.minimum(run.step, longest_step / np.abs(ascent).max(axis=-1))
+    run.step = np.minimum(run.step, longest_step / _largest(ascent))
     trial = run.x - run.step[:, None] * ascent
     np.maximum(trial, run.low, out=trial)
     np.minimum(trial, run.high, out=trial)
@@ -235,8 +247,8 @@ def _descend(objective: Objective, run: _Running, ascent: Array, longest_step: f
     excess = new.value - run.value
     # Below the rounding error of the value the test would only see noise: a step that keeps the value is accepted.
     good = np.isfinite(excess) & (excess <= _SUFFICIENT_DECREASE * promised + 4e-15 * np.abs(run.value))
-    good &= np.isfinite(new.gradient).all(axis=-1)
-    if good.all():
+    good &= np.logical_and.reduce(np.isfinite(new.gradient), axis=-1)
+    if np.count_nonzero(good) == len(good):
         run.move(slice(None), trial, new)
         return
     # A problem that backtracks does not keep the others waiting: they are evaluated together with it.
@@ -247,6 +259,11 @@ def _descend(objective: Objective, run: _Running, ascent: Array, longest_step: f
     run.limit[run.step <= _SMALLEST_STEP] = 0
     curvature = None if new.curvature is None else new.curvature[good]
     run.move(np.flatnonzero(good), trial[good], Evaluation(new.value[good], new.gradient[good], curvature))
+
+
+def _largest(vectors: Array) -> Array:
+    """The largest magnitude of each vector, `... x p -> ...`; the reduction itself takes half the time of `max`."""
+    return np.asarray(np.maximum.reduce(np.abs(vectors), axis=-1))
 
 
 def _factors(pairs: Array) -> Array:

@@ -2,10 +2,16 @@ r"""Posterior moments of independent processes with what carries derivatives bac
 
 A function of the moments needs no Jacobians: with c and e its derivatives by mean and variance, each process adds
 
-.. math:: \frac{s}{l_k} \sum_j v_j \bigl(2 e\,(K^{-1}k)_j - c\,\alpha_j\bigr) (a_k - a_{jk})
+.. math:: \frac{s}{l_k^2} \sum_j v_j \bigl(2 e\,(K^{-1}k)_j - c\,\alpha_j\bigr) (x_k - x_{jk})
 
 to the derivative by x_k (notation of `eign.models.processes`): one matrix product where the Jacobians take two, and no
-`m x B x d` arrays. Small processes are stacked, since there the interpreter takes longer than the arithmetic.
+`m x B x d` arrays. Small processes are stacked, since there the interpreter takes longer than the arithmetic, and what
+can be done once for the model is not done at each evaluation: outputscales are in A and alpha, lengthscales in the
+right factor of
+
+.. math:: r_j^2 = \sum_k \bigl( x_k^2\, l_k^{-2} - 2 x_k\, x_{jk} l_k^{-2} + x_{jk}^2\, l_k^{-2} \bigr),
+
+whose left factor (x, x^2, 1) then is the same for all processes; all x are counted from the middle of the cube.
 """
 
 from collections.abc import Callable
@@ -36,13 +42,13 @@ class ProcessStack:
 
     Attributes:
         kernel: The correlation.
-        outputscale: s, `B x 1 x 1`.
+        outputscale: s, `B x 1`.
         mean: m, `B x 1`.
-        inverse_length: 1 / l, `B x 1 x d`.
-        scaled: a of the data, `B x n x d`.
-        right: The right factor of the squared distances, `B x (d + 2) x n`.
-        whitener: A, `B x n x n`.
-        alpha: `B x n`.
+        precision: 1 / l^2, `B x 1 x d`.
+        data: x and a column of ones, `n x (d + 1)`.
+        right: The right factor of the squared distances, `B x (2d + 1) x n`.
+        whitener: s A, `B x n x n`.
+        alpha: s alpha, `B x n`.
         observed: `B x 1 x n`, or None if nothing is missing.
         floor: Of the variances, `B x 1`.
     """
@@ -50,8 +56,8 @@ class ProcessStack:
     kernel: Correlation
     outputscale: Array
     mean: Array
-    inverse_length: Array
-    scaled: Array
+    precision: Array
+    data: Array
     right: Array
     whitener: Array
     alpha: Array
@@ -62,23 +68,27 @@ class ProcessStack:
     def of(cls, processes: Processes, members: slice = slice(None)) -> "ProcessStack":
         """Those of the processes; by default all."""
         hyper, data = processes.hyperparameters, processes.data
-        inverse_length = 1.0 / hyper.lengthscale[members, None, :]
-        scaled = (data.x - 0.5) * inverse_length
-        right = np.ones((len(scaled), scaled.shape[2] + 2, scaled.shape[1]))
-        right[:, :-2] = scaled.swapaxes(-1, -2)
-        right[:, -1] = np.einsum("bnk,bnk->bn", scaled, scaled)
+        precision, outputscale = hyper.lengthscale[members, None, :] ** -2.0, hyper.outputscale[members, None]
+        size, dim = data.x.shape
+        points = np.ones((size, dim + 1))
+        np.subtract(data.x, 0.5, out=points[:, :dim])
+        centred, across = points[:, :dim].T, precision.swapaxes(-1, -2)
+        right = np.empty((len(precision), 2 * dim + 1, size))
+        np.multiply(across, -2.0 * centred, out=right[:, :dim])
+        right[:, dim:-1] = across
+        np.matmul(precision, centred * centred, out=right[:, -1:])
         observed = data.observed[members]
         return cls(
             processes.kernel,
-            hyper.outputscale[members, None, None],
+            outputscale,
             hyper.mean[members, None],
-            inverse_length,
-            scaled,
+            precision,
+            points,
             right,
-            processes.factor.whitener[members],
-            processes.alpha[members],
+            processes.factor.whitener[members] * outputscale[..., None],
+            processes.alpha[members] * outputscale,
             None if observed.all() else observed[:, None, :],
-            np.full((len(scaled), 1), SMALLEST_VARIANCE),
+            np.full_like(outputscale, SMALLEST_VARIANCE),
         )
 
     def in_units(self, shift: Array, scale: Array) -> "ProcessStack":
@@ -86,10 +96,10 @@ class ProcessStack:
         factor = scale[:, None]
         return replace(
             self,
-            outputscale=self.outputscale * factor[..., None] ** 2,
+            outputscale=self.outputscale * factor**2,
             mean=shift[:, None] + factor * self.mean,
-            whitener=self.whitener / factor[..., None],
-            alpha=self.alpha / factor,
+            whitener=self.whitener * factor[..., None],
+            alpha=self.alpha * factor,
             floor=self.floor * factor**2,
         )
 
@@ -101,8 +111,8 @@ class ProcessStack:
             self.kernel,
             self.outputscale[members],
             self.mean[members],
-            self.inverse_length[members],
-            self.scaled[members],
+            self.precision[members],
+            self.data,
             self.right[members],
             self.whitener[members],
             self.alpha[members],
@@ -113,6 +123,9 @@ class ProcessStack:
     def moments(self, x: Array) -> Moments:
         """Posterior means and variances, `m x d -> m x B`."""
         rows = max(16, _STACKED // max(1, self.alpha.shape[1]))
+        if len(x) <= rows and len(stacks := self._stacks(len(x))) == 1:
+            (mean, variance), _ = stacks[0]._evaluate(x)
+            return Moments(mean.T, np.maximum(variance, self.floor).T)
 
         def evaluate(stack: ProcessStack) -> tuple[Array, Array]:
             parts = [stack._evaluate(x[first : first + rows])[0] for first in range(0, len(x), rows)]
@@ -159,44 +172,45 @@ class ProcessStack:
 
     def _evaluate(self, x: Array) -> tuple[tuple[Array, Array], Pullback]:
         """Means and variances, `B x m`, and the pullback from their derivatives, `B x m` each."""
-        covariance, slope, a = self._covariances(x)
-        whitened = self._whitened(covariance)
-        mean = self.mean + (covariance @ self.alpha[..., None])[..., 0]
-        variance = self.outputscale[..., 0] - np.einsum("bmn,bmn->bm", whitened, whitened)
+        centred = x - 0.5
+        correlation, slope = self._correlations(centred)
+        whitened = self._whitened(correlation)
+        mean = self.mean + (correlation @ self.alpha[..., None])[..., 0]
+        variance = self.outputscale - np.vecdot(whitened, whitened)
 
         def pullback(by_mean: Array, by_variance: Array) -> Array:
             weights = self._unwhitened(whitened)
             weights *= 2.0 * by_variance[..., None]
             weights -= by_mean[..., None] * self.alpha[:, None]
             weights *= slope
-            total = a * weights.sum(axis=-1, keepdims=True) - weights @ self.scaled
-            return np.asarray((total * (self.inverse_length * self.outputscale)).sum(axis=0))
+            sums = weights @ self.data
+            total = centred * sums[..., -1:] - sums[..., :-1]
+            return np.asarray(np.add.reduce(total * self.precision, axis=0))
 
         return (mean, variance), pullback
 
-    def _covariances(self, x: Array) -> tuple[Array, Array, Array]:
-        """With the data: covariances and slopes per unit outputscale, `B x m x n`; and the scaled points."""
-        a = (x - 0.5) * self.inverse_length
-        left = np.ones((len(self), len(x), x.shape[1] + 2))
-        np.multiply(a, -2.0, out=left[..., :-2])
-        np.einsum("bmk,bmk->bm", a, a, out=left[..., -2])
+    def _correlations(self, centred: Array) -> tuple[Array, Array]:
+        """Correlations with the data and slopes, `B x m x n`."""
+        dim = centred.shape[1]
+        left = np.ones((len(centred), 2 * dim + 1))
+        left[:, :dim] = centred
+        np.multiply(centred, centred, out=left[:, dim:-1])
         squared = left @ self.right
         np.maximum(squared, 0.0, out=squared)
-        covariance, slope = np.empty_like(squared), np.empty_like(squared)
-        self.kernel(squared, covariance, slope)
-        covariance *= self.outputscale
+        correlation, slope = np.empty_like(squared), np.empty_like(squared)
+        self.kernel(squared, correlation, slope)
         if self.observed is not None:
-            covariance *= self.observed
-        return covariance, slope, a
+            correlation *= self.observed
+        return correlation, slope
 
-    def _whitened(self, covariance: Array) -> Array:
-        """Rows k to A k."""
-        if covariance.shape[1] < _TRIANGULAR_FROM[0] or covariance.shape[2] < _TRIANGULAR_FROM[1]:
-            return np.asarray(covariance @ self.whitener.swapaxes(-1, -2))
-        return np.stack([_triangular_product(*pair, 1) for pair in zip(covariance, self.whitener, strict=True)])
+    def _whitened(self, correlation: Array) -> Array:
+        """Rows k / s to A k."""
+        if correlation.shape[1] < _TRIANGULAR_FROM[0] or correlation.shape[2] < _TRIANGULAR_FROM[1]:
+            return np.asarray(correlation @ self.whitener.swapaxes(-1, -2))
+        return np.stack([_triangular_product(*pair, 1) for pair in zip(correlation, self.whitener, strict=True)])
 
     def _unwhitened(self, whitened: Array) -> Array:
-        """Rows r to A' r, in new memory."""
+        """Rows r to s A' r, in new memory."""
         if whitened.shape[1] < _TRIANGULAR_FROM[0] or whitened.shape[2] < _TRIANGULAR_FROM[1]:
             return np.asarray(whitened @ self.whitener)
         return np.stack([_triangular_product(*pair, 0) for pair in zip(whitened, self.whitener, strict=True)])

@@ -110,8 +110,7 @@ class ObservedModel(ValueModel):
 
         Its factor extends this model's, in O(n^2), when it is first needed: not if a fit comes before.
         """
-        new = as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)
-        return self._extended_by(self._observations.append(new.x, new.y, new.grad, new.y_var, new.grad_var))
+        return self._extended_by(self._observations.followed_by(as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)))
 
     @abstractmethod
     def _extended_by(self, observations: Observations) -> Self:

@@ -47,15 +47,20 @@ class Suggestion(NamedTuple):
 
     Attributes:
         x: A point of the unit cube, `d`.
-        value: The acquisition there, as it was given: without rescaling.
         is_fallback: Whether the acquisition was flat, or left no new point, and the suggestion explores instead.
         target: What was maximised: the acquisition, with its terms rescaled where that was asked for.
+        acquisition: As it was given, without rescaling.
     """
 
     x: Tensor
-    value: float
     is_fallback: bool
     target: SurrogateAcquisition
+    acquisition: SurrogateAcquisition
+
+    @property
+    def value(self) -> float:
+        """The acquisition at the point, without rescaling."""
+        return float(self.acquisition.evaluate(self.x[None].numpy())[0])
 
 
 class Effort(NamedTuple):
@@ -120,10 +125,13 @@ def maximize(
         found = None
         if np.isfinite(values).any() and not is_flat(finite := _finite(values)):
             ends, heights = _climb(target, raw[boltzmann_starts(finite, tries, rng)], finite)
+            # The best candidate was a start. What it is above its end is what its value lacks in precision.
+            reached = np.isfinite(heights)
+            if reached.any():
+                values = np.minimum(values, heights[reached].max())
             found = _best_new(np.concatenate([ends, raw]), np.concatenate([heights, values]), forbidden)
         point = _explore(acquisition, raw, seen, forbidden, rng) if found is None else found
-        value = float(acquisition.evaluate(point[None])[0])
-    return Suggestion(torch.from_numpy(point), value, found is None, target)
+    return Suggestion(torch.from_numpy(point), found is None, target, acquisition)
 
 
 def _evaluated(
@@ -155,7 +163,7 @@ def _pool(
     """What is maximised, and its values at the candidates; the first `count` of them decide about rescaling."""
     if not (rescale and isinstance(acquisition, TwoTermAcquisition)):
         return acquisition, acquisition.evaluate(raw)
-    terms = acquisition.terms(raw)
+    terms = acquisition.pool_terms(raw)
     target = rescaled(acquisition, type(terms)(*(term[:count] for term in terms)))
     return target, target.combine(terms)
 
@@ -199,12 +207,14 @@ def _ascend(
         value, gradient = target.value_and_gradient(x)
         return lbfgs.Evaluation(value / -scale, gradient / -scale)
 
-    memory: int | lbfgs.Memory = _MEMORY
     known = None
+    memory: int | lbfgs.Memory
     if isinstance(start, lbfgs.Minimum):
         memory = lbfgs.Memory(start.memory.steps[rows], start.memory.changes[rows] / scale)
         known = lbfgs.Evaluation(start.value[rows] / scale, start.gradient[rows] / scale)
         start = start.x[rows]
+    else:
+        memory = min(_MEMORY, start.shape[1] + 1)  # in few dimensions more say nothing new
     end = lbfgs.minimize(
         objective,
         start,

@@ -233,10 +233,10 @@ def _local_candidate(model: Fitted, state: State, memory: Memory, best: _Best) -
 
 def _may_restart(model: Fitted, state: State, memory: Memory, data: Observations) -> bool:
     """Whether a descent can follow exact gradients, and restarts have not had their share yet."""
-    exact = not model.noisy and bool(np.all(data.has_grad[data.has_y]))
+    exact = bool(not model.noisy and np.all(data.has_grad[data.has_y]))
     others = sum(count for reason, count in memory.spent.items() if reason != "restart")
-    share = state.options["restarts"]
-    return exact and memory.descent is None and bool(memory.spent.get("restart", 0) < share * others)
+    allowed: float = state.options["restarts"] * others
+    return exact and memory.descent is None and memory.spent.get("restart", 0) < allowed
 
 
 def _continued(memory: Memory, data: Observations) -> tuple[Memory, Array | None]:

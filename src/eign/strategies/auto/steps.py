@@ -22,7 +22,7 @@ _CLIMBERS: Final = 24
 _OPTIMISM: Final = (0.5, 1.0, 2.0, 4.0)
 _BLIND_SHARE: Final = 1 / 3
 # Evaluations over which the gain of a descent is compared with the gain before.
-_WINDOW: Final = 2
+_WINDOW: Final = 3
 _HOPE: Final = 2.0
 
 

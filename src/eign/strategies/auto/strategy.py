@@ -34,9 +34,13 @@ from eign.strategies.strategy import Belief, State, Strategy, contains, nearest
 _SMALL: Final = 1e-3
 _WORTH_A_STEP: Final = 1e-4
 _NOTHING: Final = 1e-7
+# A global gain below this says only that the model knows of no place to go, and restarts may be as many.
+_BLIND: Final = 1e-10
 # A new ratio of what came to what was expected counts one fifth; a kind of step is never ruled out.
 _MEMORY: Final = 0.8
 _TRUST: Final = (0.05, 1.5)
+_FAILED: Final = 0.1
+_AS_EXPECTED: Final = 0.7
 _FIRST_RADIUS: Final = 0.2
 _RADIUS: Final = (1e-6, 0.5)
 _RADIUS_AFTER_JUMP: Final = 0.1
@@ -171,7 +175,7 @@ class Auto(Strategy):
         near, memory = _local_candidate(model, state, memory, best)
         if near is not None and _comes_first(near, promise, memory.trust["local"]):
             return near, memory, step.gain
-        if promise < _SMALL and _may_restart(model, state, memory, data):
+        if promise < _SMALL and _may_restart(model, state, memory, data, blind=promise < _BLIND):
             if near is not None:
                 return near, memory, step.gain
             start = new_start(model.model, data.x, _points(memory.optima, data.dim), generator(state, 1))
@@ -194,11 +198,11 @@ class _Best(NamedTuple):
 
 def _is_initial(state: State, data: Observations, pending: Array) -> bool:
     """Fewer points than the design has; without gradients a model needs more of them to start with."""
-    n_init = state.options["n_init"]
-    if n_init is None:
+    count: int | None = state.options["n_init"]
+    if count is None:
         blind = len(data) > 0 and not data.has_grad.any()
-        n_init = 3 * state.dim if blind else state.dim + 3
-    return len(data) + len(pending) < n_init
+        count = 3 * state.dim if blind else state.dim + 3
+    return len(data) + len(pending) < count
 
 
 def _model_incumbent(model: Fitted) -> _Best:
@@ -231,12 +235,12 @@ def _local_candidate(model: Fitted, state: State, memory: Memory, best: _Best) -
     return _Step(near.x, "local", gain), memory
 
 
-def _may_restart(model: Fitted, state: State, memory: Memory, data: Observations) -> bool:
+def _may_restart(model: Fitted, state: State, memory: Memory, data: Observations, *, blind: bool) -> bool:
     """Whether a descent can follow exact gradients, and restarts have not had their share yet."""
-    exact = bool(not model.noisy and np.all(data.has_grad[data.has_y]))
-    others = sum(count for reason, count in memory.spent.items() if reason != "restart")
-    allowed: float = state.options["restarts"] * others
-    return exact and memory.descent is None and memory.spent.get("restart", 0) < allowed
+    exact = not model.noisy and bool(np.all(data.has_grad[data.has_y]))
+    share: float = state.options["restarts"]
+    allowed = (max(share, 1.0) if blind and share > 0 else share) * memory.spent.get("global", 0)
+    return exact and memory.descent is None and bool(memory.spent.get("restart", 0) < allowed)
 
 
 def _continued(memory: Memory, data: Observations) -> tuple[Memory, Array | None]:
@@ -260,7 +264,7 @@ def _continued(memory: Memory, data: Observations) -> tuple[Memory, Array | None
 def _settled(memory: Memory, data: Observations) -> Memory:
     """The memory after what was told: how far expectations came true, and how far steps may go."""
     left: list[Expectation] = []
-    trust, radius = dict(memory.trust), memory.radius
+    trust, radius, optima = dict(memory.trust), memory.radius, list(memory.optima)
     for one in memory.open:
         row, distance = nearest(data.x, np.array(one.x))
         if distance > 1e-9:
@@ -275,16 +279,21 @@ def _settled(memory: Memory, data: Observations) -> Memory:
         if data.has_y[row]:
             came = float(output.values(data.y[row : row + 1])[0] - output.values(np.array([best]))[0])
         ratio = came / max(one.gain, np.finfo(np.float64).tiny)
-        trust[one.reason] = float(np.clip(_MEMORY * trust[one.reason] + (1 - _MEMORY) * np.clip(ratio, 0, 2), *_TRUST))
+        if one.gain >= _SMALL:
+            mixed = _MEMORY * trust[one.reason] + (1 - _MEMORY) * np.clip(ratio, 0, 2)
+            trust[one.reason] = float(np.clip(mixed, *_TRUST))
+        elif one.reason == "local" and ratio < _FAILED and one.gain < _WORTH_A_STEP:
+            # The model does not resolve what is left.
+            optima.append(before.x[np.where(before.has_y, before.y, -np.inf).argmax()].tolist())
         radius = _next_radius(radius, one.reason, ratio)
-    return replace(memory, open=tuple(left), trust=trust, radius=radius)
+    return replace(memory, open=tuple(left), trust=trust, radius=radius, optima=tuple(optima))
 
 
 def _next_radius(radius: float, reason: str, ratio: float) -> float:
     """Twice as far after a step as good as expected, a third after one that was not."""
     if reason == "global":
         return max(radius, _RADIUS_AFTER_JUMP) if ratio > 0 else radius
-    factor = 1 / 3 if ratio < 0.1 else 2.0 if ratio > 0.7 else 1.0
+    factor = 1 / 3 if ratio < _FAILED else 2.0 if ratio > _AS_EXPECTED else 1.0
     return float(np.clip(radius * factor, *_RADIUS))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from eign.acquisition import EI, EIGN, LogEI, SurrogateAcquisition, incumbent
-from eign.arrays import Array
+from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.search import maximize
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start
@@ -146,7 +146,7 @@ class Auto(Strategy):
         memory = replace(memory, fit=model.fit)
         step, memory, expected = self._step(model, state, memory, data, pending)
         best = float(data.y[data.has_y].max())
-        gain = expected / float(model.fit.output.slope(np.array(best)))
+        gain = min(expected / float(model.fit.output.slope(np.array(best))), LARGEST)
         return step.x, _remembered(state, memory, step, gain=gain)
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:

@@ -172,7 +172,7 @@ class Auto(Strategy):
         best = _model_incumbent(model)
         step, _ = _global_step(model.given(data, pending), state, best)
         promise = memory.trust["global"] * step.gain
-        near, memory = _local_candidate(model, state, memory, best)
+        near, memory = _local_candidate(model, state, memory, best, pending)
         if near is not None and _comes_first(near, promise, memory.trust["local"]):
             return near, memory, step.gain
         if promise < _SMALL and _may_restart(model, state, memory, data, blind=promise < _BLIND):
@@ -223,12 +223,16 @@ def _global_step(model: Fitted, state: State, best: _Best) -> tuple[_Step, Surro
     return _Step(x, "global", gain), found.target
 
 
-def _local_candidate(model: Fitted, state: State, memory: Memory, best: _Best) -> tuple[_Step | None, Memory]:
+def _local_candidate(
+    model: Fitted, state: State, memory: Memory, best: _Best, pending: Array
+) -> tuple[_Step | None, Memory]:
     """The step in the trust region, if it promises anything; if not, the incumbent is an optimum."""
     waiting = any(one.reason == "local" for one in memory.open)
     if not state.options["local"] or waiting or contains(_points(memory.optima, state.dim), best.x):
         return None, memory
     near = local_step(model.model, best.x, memory.radius)
+    if contains(pending, near.x):
+        return None, memory
     gain = near.mean - best.value
     if gain < _NOTHING or contains(model.model.observations.x, near.x):
         return None, replace(memory, optima=(*memory.optima, best.x.tolist()))

@@ -121,7 +121,7 @@ def outputs(data: Observations, *, compressed: bool = True) -> list[Output]:
     width = float(high - low)
     bent: list[Output] = []
     # The second number keeps the units, relative to the largest value, far from underflow.
-    if compressed and placed and width > max(_ROUNDINGS * abs(middle), 1e-290):
+    if compressed and placed and width > max(_ROUNDINGS * abs(middle), 1e-300):
         for unit in UNITS:
             unit = min(unit * width, LARGEST / size) * size
             bent += [Output("top", float(y.max()), unit), Output("bottom", float(y.min()), unit)]

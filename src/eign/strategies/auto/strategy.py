@@ -21,6 +21,7 @@ from eign.acquisition import EI, EIGN, LogEI, SurrogateAcquisition, incumbent
 from eign.arrays import Array
 from eign.data import Observations
 from eign.search import maximize
+from eign.search.maximize import Effort
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start
 from eign.strategies.auto.surrogate import KERNELS, Fit, Fitted, fitted
 from eign.strategies.design import generator, initial_proposal
@@ -44,6 +45,8 @@ _AS_EXPECTED: Final = 0.7
 _FIRST_RADIUS: Final = 0.2
 _RADIUS: Final = (1e-6, 0.5)
 _RADIUS_AFTER_JUMP: Final = 0.1
+# The model's errors are larger than what more candidates would find.
+_SEARCH: Final = Effort(restarts=8, raw_samples=256)
 _DESCENT: Final = {"first_step": 0.25, "ftol": 1e-9, "gtol": 1e-6}
 
 
@@ -217,7 +220,14 @@ def _global_step(model: Fitted, state: State, best: _Best) -> tuple[_Step, Surro
         point = incumbent(model.model, is_noisy=model.noisy)
         acquisition = EIGN(model.model, point.best_f, point.best_grad, alpha=state.options["alpha"])
     seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])
-    found = maximize(acquisition, seed=seed, incumbents=torch.from_numpy(best.x[None]), is_noisy=model.noisy)
+    found = maximize(
+        acquisition,
+        seed=seed,
+        restarts=_SEARCH.restarts,
+        raw_samples=_SEARCH.raw_samples,
+        incumbents=torch.from_numpy(best.x[None]),
+        is_noisy=model.noisy,
+    )
     x = found.x.numpy().copy()
     gain = float(EI(model.model, best.value + _SMALL).evaluate(x[None])[0])
     return _Step(x, "global", gain), found.target

@@ -30,6 +30,8 @@ KERNELS: Final = ("matern52", "two-additive+full")
 _NOISE_MARGIN: Final = 10.0
 # A refit starts from the last one, and need not end: the next goes on from there.
 _EVALUATIONS: Final = 12
+# Kernel and noise are chosen after so many refits: three fits instead of one.
+_CHOICES: Final = 3.0
 _SMALLEST_ROW_BUDGET: Final = 600
 _GRADIENTS: Final = 20
 
@@ -40,7 +42,8 @@ class Fit:
     """What was chosen, and for how many observations.
 
     Attributes:
-        count: Observations it was chosen for.
+        count: Observations it was fitted to.
+        chosen: Observations when kernel and noise were chosen.
         kernel: Name.
         output: The map of values.
         noisy: Whether noise is learned.
@@ -48,6 +51,7 @@ class Fit:
     """
 
     count: int
+    chosen: int
     kernel: str
     output: Output
     noisy: bool
@@ -58,6 +62,7 @@ class Fit:
         hyper = {kernel: found.to_json() for kernel, found in self.hyperparameters.items()}
         return {
             "count": self.count,
+            "chosen": self.chosen,
             "kernel": self.kernel,
             "output": self.output.to_json(),
             "noisy": self.noisy,
@@ -69,7 +74,7 @@ class Fit:
         """What `to_json` described."""
         hyper = {kernel: JointHyperparameters.from_json(one) for kernel, one in stored["hyperparameters"].items()}
         output = Output.from_json(stored["output"])
-        return cls(stored["count"], stored["kernel"], output, stored["noisy"], hyper)
+        return cls(stored["count"], stored["chosen"], stored["kernel"], output, stored["noisy"], hyper)
 
 
 @final
@@ -113,14 +118,26 @@ def row_budget(dim: int) -> int:
 
 
 def fitted(data: Observations, last: Fit | None, options: Mapping[str, Any]) -> Fitted:
-    """The model of the data: chosen and fitted anew if they have grown by the share `refit` since the last time."""
+    """The model of the data: fitted anew after growth by the share `refit`, chosen anew after three times that."""
     seen = within_row_budget(data, options["rows"] or row_budget(data.dim))
     if not options["gradients"]:
         seen = Observations(seen.x, seen.y, None, seen.y_var)
-    if last is not None and not (len(data) > last.count and len(data) >= last.count * (1.0 + options["refit"])):
-        model = _model(seen, last.output, last.kernel, learn=last.noisy, start=last.hyperparameters[last.kernel])
-        return Fitted(model, last, last.noisy or bool((data.y_var > 0).any()))
-    return _chosen(seen, last, options, known_noise=bool((data.y_var > 0).any()))
+    known_noise = bool((data.y_var > 0).any())
+    if last is None or _has_grown(data, last.chosen, _CHOICES * options["refit"]):
+        return _chosen(seen, last, options, known_noise=known_noise)
+    start = last.hyperparameters[last.kernel]
+    if not _has_grown(data, last.count, options["refit"]):
+        model = _model(seen, last.output, last.kernel, learn=last.noisy, start=start)
+        return Fitted(model, last, last.noisy or known_noise)
+    shapes = outputs(seen, compressed=options["compress"])
+    best = _candidate(seen, shapes, last.kernel, start, noisy=last.noisy)
+    found = {**last.hyperparameters, last.kernel: best.model.hyperparameters}
+    fit = replace(last, count=len(data), output=best.output, hyperparameters=found)
+    return Fitted(best.model, fit, best.noisy or known_noise)
+
+
+def _has_grown(data: Observations, count: int, share: float) -> bool:
+    return len(data) > count and len(data) >= count * (1.0 + share)
 
 
 class _Candidate(NamedTuple):
@@ -150,7 +167,7 @@ def _chosen(data: Observations, last: Fit | None, options: Mapping[str, Any], *,
         if other.evidence > best.evidence + (_NOISE_MARGIN if other.noisy else -_NOISE_MARGIN):
             candidates, best = [*candidates, other], other
     known.update({one.kernel: one.model.hyperparameters for one in candidates})
-    fit = Fit(len(data), best.kernel, best.output, best.noisy, known)
+    fit = Fit(len(data), len(data), best.kernel, best.output, best.noisy, known)
     return Fitted(best.model, fit, best.noisy or known_noise)
 
 

@@ -11,7 +11,7 @@ The density is that of the values and gradients as they were told: what a compre
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
 import torch
@@ -22,6 +22,9 @@ from eign.models import JointGradientGP
 from eign.models.joint_hyperparameters import JointHyperparameters
 from eign.strategies.auto.output import Output, outputs
 from eign.strategies.surrogate import Kind, rows_of, with_stand_ins, within_row_budget
+
+Noise = float | Literal["learn"]
+"""A variance in the model's units, or to be learned."""
 
 KERNELS: Final = ("matern52", "two-additive+full")
 
@@ -122,15 +125,16 @@ def fitted(data: Observations, last: Fit | None, options: Mapping[str, Any]) -> 
     seen = within_row_budget(data, options["rows"] or row_budget(data.dim))
     if not options["gradients"]:
         seen = Observations(seen.x, seen.y, None, seen.y_var)
-    known_noise = bool((data.y_var > 0).any())
+    level = 0.0 if options["noise"] in (None, "learn") else float(options["noise"])
+    known_noise = level > 0 or bool((data.y_var > 0).any())
     if last is None or _has_grown(data, last.chosen, _CHOICES * options["refit"]):
-        return _chosen(seen, last, options, known_noise=known_noise)
+        return _chosen(seen, last, options, level=level, known_noise=known_noise)
     start = last.hyperparameters[last.kernel]
     if not _has_grown(data, last.count, options["refit"]):
-        model = _model(seen, last.output, last.kernel, learn=last.noisy, start=start)
+        model = _model(seen, last.output, last.kernel, noise=_noise(level, learn=last.noisy), start=start)
         return Fitted(model, last, last.noisy or known_noise)
     shapes = outputs(seen, compressed=options["compress"])
-    best = _candidate(seen, shapes, last.kernel, start, noisy=last.noisy)
+    best = _candidate(seen, shapes, last.kernel, start, noise=_noise(level, learn=last.noisy))
     found = {**last.hyperparameters, last.kernel: best.model.hyperparameters}
     fit = replace(last, count=len(data), output=best.output, hyperparameters=found)
     return Fitted(best.model, fit, best.noisy or known_noise)
@@ -155,15 +159,24 @@ class _Candidate(NamedTuple):
     model: JointGradientGP
 
 
-def _chosen(data: Observations, last: Fit | None, options: Mapping[str, Any], *, known_noise: bool) -> Fitted:
+def _noise(level: float, *, learn: bool) -> Noise:
+    return "learn" if learn else level
+
+
+def _chosen(
+    data: Observations, last: Fit | None, options: Mapping[str, Any], *, level: float, known_noise: bool
+) -> Fitted:
     shapes = outputs(data, compressed=options["compress"])
     kernels = KERNELS if options["kernel"] == "choose" else (options["kernel"],)
     known = {} if last is None else dict(last.hyperparameters)
     noisy = options["noise"] == "learn" or (last is not None and last.noisy and not known_noise)
-    candidates = [_candidate(data, shapes, kernel, known.get(kernel), noisy=noisy) for kernel in kernels]
+    noise = _noise(level, learn=noisy)
+    candidates = [_candidate(data, shapes, kernel, known.get(kernel), noise=noise) for kernel in kernels]
     best = max(candidates, key=lambda one: one.evidence)
     if options["noise"] is None and not known_noise:
-        other = _candidate(data, [best.output], best.kernel, best.model.hyperparameters, noisy=not noisy)
+        other = _candidate(
+            data, [best.output], best.kernel, best.model.hyperparameters, noise=_noise(0.0, learn=not noisy)
+        )
         if other.evidence > best.evidence + (_NOISE_MARGIN if other.noisy else -_NOISE_MARGIN):
             candidates, best = [*candidates, other], other
     known.update({one.kernel: one.model.hyperparameters for one in candidates})
@@ -172,24 +185,26 @@ def _chosen(data: Observations, last: Fit | None, options: Mapping[str, Any], *,
 
 
 def _candidate(
-    data: Observations, shapes: list[Output], kernel: str, start: JointHyperparameters | None, *, noisy: bool
+    data: Observations, shapes: list[Output], kernel: str, start: JointHyperparameters | None, *, noise: Noise
 ) -> _Candidate:
     """The most likely of the shapes under the start, and then the best hyperparameters for it."""
     output = shapes[0]
     if len(shapes) > 1:
-        model = _model(data, output, kernel, learn=noisy, start=start)
+        model = _model(data, output, kernel, noise=noise, start=start)
         likelihoods = model.profile_log_likelihoods([shape.apply(data) for shape in shapes])
         jacobians = [shape.log_jacobian(data) for shape in shapes]
         output = shapes[int(np.argmax(likelihoods + jacobians))]
-    model = _model(data, output, kernel, learn=noisy, start=start)
+    model = _model(data, output, kernel, noise=noise, start=start)
     end = model.fit_hyperparameters(evaluations=_EVALUATIONS if start is not None else 3 * _EVALUATIONS)
     numbers = float(data.has_y.sum() + data.has_grad.sum())
     penalty = 0.5 * (len(model.hyperparameters.terms) - 1) * (data.dim + 1) * np.log(numbers)
-    return _Candidate(output.log_jacobian(data) - float(end.value[0]) - penalty, kernel, output, noisy, model)
+    return _Candidate(
+        output.log_jacobian(data) - float(end.value[0]) - penalty, kernel, output, noise == "learn", model
+    )
 
 
 def _model(
-    data: Observations, output: Output, kernel: str, *, learn: bool, start: JointHyperparameters | None
+    data: Observations, output: Output, kernel: str, *, noise: Noise, start: JointHyperparameters | None
 ) -> JointGradientGP:
     own_units = Standardization(0.0, 1.0, np.zeros(data.dim), np.ones(data.dim))
     rows = rows_of(output.apply(data), with_gradient=bool(data.has_grad.any()))
@@ -200,11 +215,13 @@ def _model(
         Yvar=rows.Yvar,
         Gvar=rows.Gvar,
         kernel=kernel,
-        noise="learn" if learn else None,
+        noise=noise,
         standardization=own_units,
     )
     if start is None:
         return model
     # A start that was found without noise begins to learn it at the level of the prior, and the other way round.
-    noise = start if start.learned == learn else replace(start, noise=model.hyperparameters.noise, learned=learn)
-    return model.with_hyperparameters(noise)
+    own = model.hyperparameters
+    return model.with_hyperparameters(
+        start if start.learned == own.learned else replace(start, noise=own.noise, learned=own.learned)
+    )

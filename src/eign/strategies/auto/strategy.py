@@ -21,6 +21,7 @@ from eign.acquisition import EI, EIGN, LogEI, SurrogateAcquisition, incumbent
 from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.search import maximize
+from eign.search.maximize import Effort
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start
 from eign.strategies.auto.surrogate import KERNELS, Fit, Fitted, fitted
 from eign.strategies.design import generator, initial_proposal
@@ -44,7 +45,10 @@ _AS_EXPECTED: Final = 0.7
 _FIRST_RADIUS: Final = 0.2
 _RADIUS: Final = (1e-6, 0.5)
 _RADIUS_AFTER_JUMP: Final = 0.1
-_DESCENT: Final = {"first_step": 0.25, "ftol": 1e-9, "gtol": 1e-6}
+# The model's errors are larger than what more candidates would find.
+_SEARCH: Final = Effort(restarts=8, raw_samples=256)
+_CONVERGED: Final = {"ftol": 1e-9, "gtol": 1e-6}
+_FIRST_STEP: Final = (1e-3, 0.25)
 
 
 @final
@@ -59,6 +63,16 @@ class Expectation:
 
 @final
 @dataclass(frozen=True)
+class Descent:
+    """L-BFGS-B on the function: where it began, the length of its first step, and why: "restart", or "local"."""
+
+    start: list[float]
+    step: float
+    reason: str
+
+
+@final
+@dataclass(frozen=True)
 class Memory:
     """What `auto` carries from one proposal to the next, plain data but for the fit.
 
@@ -68,7 +82,8 @@ class Memory:
         radius: Of the trust region.
         spent: Points proposed for each reason.
         open: What was proposed and not told yet.
-        descent: Where the descent on the function began; None if there is none.
+        descent: The descent on the function that is under way; None if there is none.
+        rested: Observations when the last descent ended.
         optima: Points where a search ended, `k x d`.
     """
 
@@ -77,7 +92,8 @@ class Memory:
     radius: float = _FIRST_RADIUS
     spent: Mapping[str, int] = field(default_factory=dict)
     open: tuple[Expectation, ...] = ()
-    descent: list[float] | None = None
+    descent: Descent | None = None
+    rested: int = 0
     optima: tuple[list[float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -88,7 +104,8 @@ class Memory:
             "radius": self.radius,
             "spent": dict(self.spent),
             "open": [[one.x, one.reason, one.gain] for one in self.open],
-            "descent": self.descent,
+            "descent": None if self.descent is None else [self.descent.start, self.descent.step, self.descent.reason],
+            "rested": self.rested,
             "optima": list(self.optima),
         }
 
@@ -98,12 +115,17 @@ class Memory:
         if not stored:
             return cls()
         fit = None if stored["fit"] is None else Fit.from_json(stored["fit"])
-        expected = tuple(Expectation(*one) for one in stored["open"])
-        return cls(**{**stored, "fit": fit, "open": expected, "optima": tuple(stored["optima"])})
+        read = {
+            "fit": fit,
+            "open": tuple(Expectation(*one) for one in stored["open"]),
+            "descent": None if stored["descent"] is None else Descent(*stored["descent"]),
+            "optima": tuple(stored["optima"]),
+        }
+        return cls(**{**stored, **read})
 
 
 class _Step(NamedTuple):
-    """A point that could be next, why, and its gain in the model's units."""
+    """A point that could be next, why, and its gain in the model's units; 0 if it is not the model's."""
 
     x: Array
     reason: str
@@ -139,9 +161,9 @@ class Auto(Strategy):
         if _is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
         memory = _settled(Memory.from_json(state.memory), data)
-        memory, needed = _continued(memory, data)
-        if needed is not None and not contains(pending, needed):
-            return needed, _remembered(state, memory, _Step(needed, "restart", 0.0), gain=None)
+        memory, going = _continued(memory, data)
+        if going is not None and not contains(pending, going.x):
+            return going.x, _remembered(state, memory, going, gain=None)
         model = fitted(data, memory.fit, state.options)
         memory = replace(memory, fit=model.fit)
         step, memory, expected = self._step(model, state, memory, data, pending)
@@ -173,15 +195,20 @@ class Auto(Strategy):
         step, _ = _global_step(model.given(data, pending), state, best)
         promise = memory.trust["global"] * step.gain
         near, memory = _local_candidate(model, state, memory, best, pending)
-        if near is not None and _comes_first(near, promise, memory.trust["local"]):
-            return near, memory, step.gain
-        if promise < _SMALL and _may_restart(model, state, memory, data, blind=promise < _BLIND):
+        descends = state.options["restarts"] > 0 and _can_descend(data)
+        stalled = descends and _is_stalled(model, memory, data)
+        if not stalled:
+            if near is not None and _comes_first(near, promise, memory.trust["local"]):
+                return near, memory, step.gain
+            if promise >= _SMALL or not (descends and _has_share(state, memory, blind=promise < _BLIND)):
+                return step, memory, step.gain
             if near is not None:
                 return near, memory, step.gain
-            start = new_start(model.model, data.x, _points(memory.optima, data.dim), generator(state, 1))
-            if not contains(pending, start):
-                return _Step(start, "restart", 0.0), replace(memory, descent=start.tolist()), step.gain
-        return step, memory, step.gain
+        begun = _begun(model, state, memory, data)
+        first = replay(np.array(begun.start), data, _settings(begun)).needed
+        if first is None or contains(pending, first):
+            return step, memory, step.gain
+        return _Step(first, begun.reason, 0.0), replace(memory, descent=begun), step.gain
 
 
 def _comes_first(near: _Step, promise: float, trust: float) -> bool:
@@ -217,7 +244,14 @@ def _global_step(model: Fitted, state: State, best: _Best) -> tuple[_Step, Surro
         point = incumbent(model.model, is_noisy=model.noisy)
         acquisition = EIGN(model.model, point.best_f, point.best_grad, alpha=state.options["alpha"])
     seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])
-    found = maximize(acquisition, seed=seed, incumbents=torch.from_numpy(best.x[None]), is_noisy=model.noisy)
+    found = maximize(
+        acquisition,
+        seed=seed,
+        restarts=_SEARCH.restarts,
+        raw_samples=_SEARCH.raw_samples,
+        incumbents=torch.from_numpy(best.x[None]),
+        is_noisy=model.noisy,
+    )
     x = found.x.numpy().copy()
     gain = float(EI(model.model, best.value + _SMALL).evaluate(x[None])[0])
     return _Step(x, "global", gain), found.target
@@ -239,30 +273,54 @@ def _local_candidate(
     return _Step(near.x, "local", gain), memory
 
 
-def _may_restart(model: Fitted, state: State, memory: Memory, data: Observations, *, blind: bool) -> bool:
-    """Whether a descent can follow exact gradients, and restarts have not had their share yet."""
-    exact = not model.noisy and bool(np.all(data.has_grad[data.has_y]))
-    share: float = state.options["restarts"]
-    allowed = (max(share, 1.0) if blind and share > 0 else share) * memory.spent.get("global", 0)
-    return exact and memory.descent is None and bool(memory.spent.get("restart", 0) < allowed)
+def _can_descend(data: Observations) -> bool:
+    """Whether gradients are complete, and nobody said that they are noisy."""
+    return bool(np.all(data.has_grad[data.has_y])) and not bool((data.y_var > 0).any())
 
 
-def _continued(memory: Memory, data: Observations) -> tuple[Memory, Array | None]:
-    """The point that the descent needs next; None if there is none, or it has ended, which the memory then says."""
+def _has_share(state: State, memory: Memory, *, blind: bool) -> bool:
+    """Whether restarts have had fewer evaluations than they may."""
+    share: float = max(state.options["restarts"], 1.0) if blind else state.options["restarts"]
+    return memory.descent is None and memory.spent.get("restart", 0) < share * memory.spent.get("global", 0)
+
+
+def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
+    """Whether the model has had d + 3 evaluations since the last descent, and none gained more than a little."""
+    seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
+    reached = int(np.argmax(seen >= seen.max() - _SMALL))
+    return memory.descent is None and len(data) - max(reached + 1, memory.rested) >= data.dim + 3
+
+
+def _begun(model: Fitted, state: State, memory: Memory, data: Observations) -> Descent:
+    """A descent from the best point told, unless that is an optimum; then from a new start."""
+    optima = _points(memory.optima, data.dim)
+    best = data.x[np.where(data.has_y, data.y, -np.inf).argmax()]
+    if not contains(optima, best):
+        return Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP)), "local")
+    start = new_start(model.model, data.x, optima, generator(state, 1))
+    return Descent(start.tolist(), _FIRST_STEP[1], "restart")
+
+
+def _settings(descent: Descent) -> dict[str, float]:
+    return {**_CONVERGED, "first_step": descent.step}
+
+
+def _continued(memory: Memory, data: Observations) -> tuple[Memory, _Step | None]:
+    """The next step of the descent; None if there is none, or it has ended, which the memory then says."""
     if memory.descent is None:
         return memory, None
-    start = np.array(memory.descent)
-    needed, used = replay(start, data, _DESCENT)
+    needed, used = replay(np.array(memory.descent.start), data, _settings(memory.descent))
     rows = np.array(sorted(used), dtype=np.intp)
     others = np.delete(data.y, rows)
     best = float(np.nanmax(others)) if np.isfinite(others).any() else -np.inf
-    if needed is not None and not is_hopeless(data, rows, best, _points(memory.optima, data.dim)):
-        return memory, needed
+    optima = _points(memory.optima, data.dim)
+    if needed is not None and not is_hopeless(data, rows, best, optima):
+        return memory, _Step(needed, memory.descent.reason, 0.0)
     known = rows[data.has_y[rows]]
-    if not len(known):
-        return replace(memory, descent=None), None
-    end = data.x[known[data.y[known].argmax()]].tolist()
-    return replace(memory, descent=None, optima=(*memory.optima, end), radius=_RADIUS_AFTER_JUMP), None
+    ends = memory.optima
+    if len(known):
+        ends = (*ends, data.x[known[data.y[known].argmax()]].tolist())
+    return replace(memory, descent=None, rested=len(data), optima=ends, radius=_RADIUS_AFTER_JUMP), None
 
 
 def _settled(memory: Memory, data: Observations) -> Memory:
@@ -304,12 +362,8 @@ def _next_radius(radius: float, reason: str, ratio: float) -> float:
 def _remembered(state: State, memory: Memory, step: _Step, *, gain: float | None) -> State:
     """The state after a proposal; without a model the last expected improvement stays."""
     spent = {**memory.spent, step.reason: memory.spent.get(step.reason, 0) + 1}
-    opened = (
-        memory.open
-        if step.reason == "restart"
-        else (*memory.open, Expectation(step.x.tolist(), step.reason, step.gain))
-    )
-    memory = replace(memory, spent=spent, open=opened)
+    tracked = (Expectation(step.x.tolist(), step.reason, step.gain),) if step.gain > 0 else ()
+    memory = replace(memory, spent=spent, open=(*memory.open, *tracked))
     expected = state.expected_improvement if gain is None else gain
     return replace(state, memory=memory.to_json(), reason=step.reason, expected_improvement=expected)
 

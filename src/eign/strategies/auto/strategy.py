@@ -151,7 +151,7 @@ class Auto(Strategy):
             "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
             "alpha": Option(0.0, at_least(0.0), "weight of stationarity in global steps; 0 is LogEI"),
             "local": Option(True, flag, "take steps in a trust region"),
-            "restarts": Option(0.33, at_least(0.0), "evaluations of restarts for each global one, at most; 0 is none"),
+            "descents": Option(0.33, at_least(0.0), "evaluations of restarts for each global one, at most; 0 is none"),
             "refit": Option(0.1, at_least(0.0), "choose and fit the model when the data have grown by this share"),
             "rows": Option(None, whole(least=1), "of the covariance matrix; None is 600, or twenty gradients"),
         }
@@ -176,7 +176,7 @@ class Auto(Strategy):
         if not data.has_y.any():
             return None
         model = fitted(data, Memory.from_json(state.memory).fit, state.options)
-        step, target = _global_step(model.given(data, pending), state, _model_incumbent(model))
+        step, target = _global_step(model.given(data, pending), state)
         return Belief(model, target, step.x)
 
     def estimates(self, state: State, data: Observations) -> Array:
@@ -192,10 +192,10 @@ class Auto(Strategy):
     ) -> tuple[_Step, Memory, float]:
         """What is done next, and the expected improvement of the best global step, in the model's units."""
         best = _model_incumbent(model)
-        step, _ = _global_step(model.given(data, pending), state, best)
+        step, _ = _global_step(model.given(data, pending), state)
         promise = memory.trust["global"] * step.gain
         near, memory = _local_candidate(model, state, memory, best, pending)
-        descends = state.options["restarts"] > 0 and _can_descend(data)
+        descends = state.options["descents"] > 0 and _can_descend(data)
         stalled = descends and _is_stalled(model, memory, data)
         if not stalled:
             if near is not None and _comes_first(near, promise, memory.trust["local"]):
@@ -237,8 +237,12 @@ def _model_incumbent(model: Fitted) -> _Best:
     return _Best(best.x.numpy().copy(), best.best_f)
 
 
-def _global_step(model: Fitted, state: State, best: _Best) -> tuple[_Step, SurrogateAcquisition]:
-    """The maximiser of LogEI, or of EI-GN if stationarity has a weight, and its expected improvement."""
+def _global_step(model: Fitted, state: State) -> tuple[_Step, SurrogateAcquisition]:
+    """The maximiser of LogEI, or of EI-GN if stationarity has a weight, and its expected improvement.
+
+    Over what is expected of pending points, too: else the next point would be next to the best of them.
+    """
+    best = _model_incumbent(model)
     acquisition: SurrogateAcquisition = LogEI(model.model, best.value + _SMALL)
     if state.options["alpha"] > 0 and model.model.observations.has_grad.any():
         point = incumbent(model.model, is_noisy=model.noisy)
@@ -280,7 +284,7 @@ def _can_descend(data: Observations) -> bool:
 
 def _has_share(state: State, memory: Memory, *, blind: bool) -> bool:
     """Whether restarts have had fewer evaluations than they may."""
-    share: float = max(state.options["restarts"], 1.0) if blind else state.options["restarts"]
+    share: float = max(state.options["descents"], 1.0) if blind else state.options["descents"]
     return memory.descent is None and memory.spent.get("restart", 0) < share * memory.spent.get("global", 0)
 
 

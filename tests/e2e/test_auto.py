@@ -27,19 +27,19 @@ def test_reaches_the_optimum(name, budget, seed):
 
 def test_more_observations_than_rows():
     """Values of all points, gradients of a few."""
-    assert gap(problems.get("branin-2"), 50, 0, rows=40) < 1e-3
+    assert gap(problems.get("branin-2"), 30, 0, rows=40) < 1e-3
 
 
 @pytest.mark.parametrize(
-    ("spoilt", "budget"),
+    "spoilt",
     [
-        pytest.param(without_gradients, 40, id="all missing"),
-        pytest.param(partial(dropped_gradients, share=0.5, seed=1), 40, id="half missing"),
-        pytest.param(partial(without_gradients, coordinates=[1]), 40, id="one coordinate missing"),
+        pytest.param(without_gradients, id="all missing"),
+        pytest.param(partial(dropped_gradients, share=0.5, seed=1), id="half missing"),
+        pytest.param(partial(without_gradients, coordinates=[1]), id="one coordinate missing"),
     ],
 )
-def test_missing_gradients(spoilt, budget):
-    assert gap(spoilt(problems.get("branin-2")), budget, 0) < 1e-2
+def test_missing_gradients(spoilt):
+    assert gap(spoilt(problems.get("branin-2")), 25, 0) < 1e-2
 
 
 def test_one_dimension():
@@ -48,12 +48,12 @@ def test_one_dimension():
 
 
 def test_fifty_dimensions():
-    """Gradients show the way down a valley of a quadratic function, long before there are as many points as 3 d."""
+    """Gradients show the way long before there are as many points as coordinates."""
     center = np.linspace(0.2, 0.8, 50)
 
     def bowl(x: np.ndarray) -> tuple[float, np.ndarray]:
         return -float(((x - center) ** 2).sum()), -2 * (x - center)
 
-    result = maximize(bowl, [(0.0, 1.0)] * 50, budget=58, seed=0)
-    design = result.history.y[:53].max()
+    result = maximize(bowl, [(0.0, 1.0)] * 50, budget=9, seed=0, options={"n_init": 5, "kernel": "matern52"})
+    design = result.history.y[:5].max()
     assert result.fun > 0.5 * design

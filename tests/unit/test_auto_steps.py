@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from auto_cases import coupled, design, observe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from auto_cases import coupled, design, observe
 from eign.data import Observations
 from eign.models import JointGradientGP
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start

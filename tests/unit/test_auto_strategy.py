@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from auto_cases import coupled, design, observe, options
 
+from auto_cases import coupled, design, observe, options
 from eign.data import Observations
 from eign.strategies import State, strategy
 from eign.strategies.auto.strategy import Descent, Expectation, Memory

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 import torch
-from auto_cases import additive, coupled, design, observe, on_hartmann, options
 
+from auto_cases import additive, coupled, design, observe, on_hartmann, options
 from eign.data import Observations
 from eign.strategies import strategy
 from eign.strategies.auto.surrogate import Fit, fitted, row_budget

@@ -97,6 +97,12 @@ class TestFigures:
             drawn = {line.get_label(): line.get_color() for line in axes.get_lines()}
             assert {name: look.colour for name, look in styles.items()}.items() <= drawn.items()
 
+    def test_a_method_has_one_colour_in_all_experiments_and_no_two_look_the_same(self):
+        for experiment in EXPERIMENTS.values():
+            styles = method_styles(experiment)
+            assert len(set(styles.values())) == len(experiment.methods)
+            assert styles["L-BFGS-B"].colour == "#000000"
+
     def test_a_sweep_is_shaded_and_its_rival_is_not(self):
         styles = method_styles(EXPERIMENTS["alpha"])
         assert len(set(styles.values())) == len(EXPERIMENTS["alpha"].methods)
@@ -128,6 +134,7 @@ class TestReport:
         assert "no test can decide with fewer than" in text
         assert "- shekel-4, EI: 1 of 3 runs not finished, the furthest at 38 of 125 evaluations" in text
         assert "- shekel-4, dEI: 1 of 3 runs not begun" in text
+        assert "2 to 3 seeds; proposing points took" in text
         assert "There are no runs yet: eign paper truncation" in text
         assert RULE in text
         for link in re.findall(r"\]\((figures/[^)]+)\)", text):
@@ -138,6 +145,14 @@ class TestReport:
         assert page.count("plotly.js v") == 1
         assert len(re.findall(r'class="badge', page)) >= 18
         assert not re.search(r'<(?:script|img|link|iframe)[^>]+(?:src|href)="(?!data:)', page)
+
+    def test_an_extra_experiment_is_shown_when_it_has_runs_of_its_own(self, tmp_path):
+        mirrored = small_experiment(EXPERIMENTS["mirrored"])
+        for own in (False, True):
+            results = made_up_results([ABLATION, *[mirrored] * own], range(2))
+            report = make_report(results, tmp_path, [ABLATION, mirrored], {})
+            shown = [section.outcome.experiment.id for section in report.sections]
+            assert shown == ["ablation", *["mirrored"] * own]
 
     def test_nothing_at_all(self, tmp_path):
         report = make_report(ExportedResults({}), tmp_path, [EXPERIMENTS["ablation"]], {})

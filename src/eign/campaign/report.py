@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, final
 
-import numpy as np
-
 from eign._version import __version__
 from eign.campaign.acquisition_costs import judge_acquisition_costs
 from eign.campaign.experiments import EXPERIMENTS
@@ -66,8 +64,7 @@ class Report:
     @property
     def hours(self) -> float:
         """Spent on proposals, over all runs that are shown; a run that two experiments share counts twice."""
-        times = [runs.seconds for s in self.sections for p in s.outcome.problems.values() for runs in p.runs.values()]
-        return float(sum(np.nansum(seconds) for seconds in times)) / 3600.0
+        return sum(section.outcome.hours for section in self.sections)
 
 
 def write_report(
@@ -117,10 +114,22 @@ def make_report(
     if measured is None:
         measured = {"landscapes": judge_landscapes(), "costs": judge_acquisition_costs()}
     by_id = {} if is_trial else {outcome.experiment.id: outcome for outcome in outcomes}
-    shown = [outcome for outcome in outcomes if not (outcome.is_empty and outcome.experiment.extra)]
+    # Runs that an extra experiment shares with the paper's do not mean that it was asked for.
+    shared = {kind for outcome in outcomes if not outcome.experiment.extra for kind in _kinds_of_runs(outcome)}
+    shown = [outcome for outcome in outcomes if not outcome.experiment.extra or _kinds_of_runs(outcome) - shared]
     sections = tuple(_section(outcome, directory / FIGURES) for outcome in shown)
     made = f"eign {__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     return Report(sections, tuple(judge_claims(by_id, measured)), is_trial, made)
+
+
+def _kinds_of_runs(outcome: ExperimentOutcome) -> set[str]:
+    """What runs there are, whatever their seeds, as the keys that they would have with the first."""
+    experiment = outcome.experiment
+    return {
+        experiment.run(problem, method, 0).key
+        for problem, method in experiment.pairs()
+        if method.label in outcome.problems[problem.label].runs
+    }
 
 
 def _section(outcome: ExperimentOutcome, figures: Path) -> Section:

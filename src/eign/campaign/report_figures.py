@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from eign.campaign.outcomes import ExperimentOutcome, ProblemOutcome
 from eign.campaign.spec import Experiment
 from eign.plot import compare
-from eign.plot.style import Line, lines, shades
+from eign.plot.style import COLOURS, Line, lines, shades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,15 +17,21 @@ if TYPE_CHECKING:
 _COLUMNS: Final = 3
 _SWEPT: Final = "alpha = "
 
+# What most experiments have looks the same in all of them; black is for the rival that has no surrogate.
+_HOUSE: Final = {"EI-GN": COLOURS[0], "EI": COLOURS[1], "LogEI": COLOURS[2], "L-BFGS-B": COLOURS[-1]}
+
 
 def method_styles(experiment: Experiment) -> dict[str, Line]:
     """One style for each method, the same in all figures of the experiment; values of a parameter go by shades."""
     labels = [method.label for method in experiment.methods]
     swept = [label for label in labels if label.startswith(_SWEPT)]
-    others = [label for label in labels if label not in swept]
-    # The first colours of the house are near those of the shades.
-    rest = (look for look in lines() if not swept or look.dash != "solid")
-    return dict(zip(swept, shades(len(swept)), strict=True)) | dict(zip(others, rest, strict=False))
+    known = [label for label in labels if label in _HOUSE]
+    others = [label for label in labels if label not in swept and label not in known]
+    # Solid lines are near the shades.
+    dash = "dashed" if swept else "solid"
+    house = {label: Line(_HOUSE[label], dash) for label in known}
+    rest = (look for look in lines() if not (swept and look.dash == "solid") and look not in house.values())
+    return dict(zip(swept, shades(len(swept)), strict=True)) | house | dict(zip(others, rest, strict=False))
 
 
 def problem_styles(outcome: ExperimentOutcome, problem: ProblemOutcome) -> list[Line]:
@@ -55,11 +61,12 @@ def draw_curves(outcome: ExperimentOutcome, *, regret: bool = False) -> "Figure 
     handles = {
         label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
+    rows_of_legend = ceil(len(handles) / (2 * columns))
     figure.legend(
         handles.values(),
         handles.keys(),
         loc="outside lower center",
-        ncols=min(len(handles), 2 * columns),
+        ncols=ceil(len(handles) / rows_of_legend),
         frameon=False,
     )
     return figure
@@ -89,6 +96,9 @@ def save(figure: "Figure", directory: Path, name: str, kinds: Iterable[str] = ("
 
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / f"{name}.{kind}" for kind in kinds]
+    # The layout is most of the work, and the same for all kinds.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
         for path in paths:
             metadata = {"Date": None} if path.suffix == ".svg" else {}

@@ -33,10 +33,13 @@ def tally(claims: tuple[JudgedClaim, ...]) -> str:
 
 
 def seeds_text(outcome: ExperimentOutcome) -> str:
-    """How many seeds there are."""
+    """How many seeds there are, and how long they took."""
     if outcome.is_empty:
         return f"There are no runs yet: eign paper {outcome.experiment.id}"
-    return f"{len(outcome.seeds)} seeds" if len(outcome.seeds) > 1 else "1 seed"
+    counts = {len(runs.seeds) for problem in outcome.problems.values() for runs in problem.runs.values()}
+    least, most = min(counts), max(counts)
+    seeds = f"{least} to {most} seeds" if least < most else "1 seed" if most == 1 else f"{most} seeds"
+    return f"{seeds}; proposing points took {outcome.hours:.2g} hours"
 
 
 def footer(report: Report) -> str:

@@ -5,6 +5,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from eign.arrays import Array
 from eign.campaign.outcomes import ExperimentOutcome, ProblemOutcome
 from eign.campaign.spec import Experiment
 from eign.plot import compare
@@ -58,9 +59,11 @@ def draw_curves(outcome: ExperimentOutcome, *, regret: bool = False) -> "Figure 
         _draw_panel(axes, outcome, problem, regret=regret)
     for unused in list(grid.flat)[len(drawable) :]:
         unused.set_visible(False)
-    handles = {
+    found = {
         label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
+    methods = [method.label for method in outcome.experiment.methods if method.label in found]
+    handles = {label: found[label] for label in dict.fromkeys([*methods, *found])}
     rows_of_legend = ceil(len(handles) / (2 * columns))
     figure.legend(
         handles.values(),
@@ -74,14 +77,26 @@ def draw_curves(outcome: ExperimentOutcome, *, regret: bool = False) -> "Figure 
 
 def _draw_panel(axes: "Axes", outcome: ExperimentOutcome, problem: ProblemOutcome, *, regret: bool) -> None:
     start = drawn_from(problem)
-    curves = {method: runs.best for method, runs in problem.runs.items()}
+    curves = curves_of_common_seeds(problem)
     styles = problem_styles(outcome, problem)
     compare(curves, maximize=True, optimum=problem.optimum, regret=regret, start=start, styles=styles, axes=axes)
     if (legend := axes.get_legend()) is not None:
         legend.remove()
-    counts = sorted({len(runs.seeds) for runs in problem.runs.values()})
-    seeds = f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
-    axes.set_title(f"{problem.spec.label} ({seeds})", loc="left", fontsize=10)
+    count = min(len(curve) for curve in curves.values())
+    axes.set_title(f"{problem.spec.label} ({count} {'seed' if count == 1 else 'seeds'})", loc="left", fontsize=10)
+
+
+def curves_of_common_seeds(problem: ProblemOutcome) -> dict[str, Array]:
+    """The best value so far of each method, `runs x evaluations`, of the seeds that all methods have.
+
+    Seeds differ more than methods do: means over different seeds would show differences that are none. Without a common
+    seed all are taken.
+    """
+    common = set.intersection(*(set(runs.seeds) for runs in problem.runs.values()))
+    return {
+        method: runs.best[[not common or seed in common for seed in runs.seeds]]
+        for method, runs in problem.runs.items()
+    }
 
 
 def drawn_from(problem: ProblemOutcome) -> int:

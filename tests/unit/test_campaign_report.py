@@ -168,6 +168,13 @@ class TestReport:
             shown = [section.outcome.experiment.id for section in report.sections]
             assert shown == ["ablation", *["mirrored"] * own]
 
+    def test_figures_are_svg_too_if_wanted(self, tmp_path):
+        results = made_up_results([ABLATION], range(2))
+        for svg in (False, True):
+            text = as_markdown(make_report(results, tmp_path, [ABLATION], {}, svg=svg), tmp_path)
+            assert (tmp_path / "figures" / "ablation.svg").exists() == svg
+            assert ("[SVG](figures/ablation.svg)" in text) == svg
+
     def test_nothing_at_all(self, tmp_path):
         report = make_report(ExportedResults({}), tmp_path, [EXPERIMENTS["ablation"]], {})
         assert not report.is_trial

@@ -24,7 +24,7 @@ FLOATS = [FloatDistribution(-1.0, 1.0), FloatDistribution(1e-7, 1.0, log=True)]
 class OfOurs:
     @pytest.fixture
     def sampler(self):
-        return lambda: GradientSampler(seed=0, options={"n_init": 2, "restarts": 2, "raw_samples": 32})
+        return lambda: GradientSampler(seed=0, options={"n_init": 2})
 
 
 class TestBasic(OfOurs, BasicSamplerTestCase):

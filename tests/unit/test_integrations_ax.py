@@ -14,7 +14,7 @@ import eign
 from eign.integrations.ax import GradientNode, gradient_metric, raw_data
 
 set_ax_logger_levels(logging.ERROR)
-FAST = {"restarts": 2, "raw_samples": 32}
+FAST = {"n_init": 3}
 RANGES = (
     RangeParameterConfig(name="a", parameter_type="float", bounds=(-2.0, 3.0)),
     RangeParameterConfig(name="b", parameter_type="float", bounds=(1e-3, 1e1), scaling="log"),

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from scipy.optimize import minimize_scalar
 
+from eign.data import Observations
+from eign.models import JointGradientGP
 from eign.models.derivative_kernels import KERNELS, Array, default_terms
 from eign.models.joint_fitting import (
     JointData,
     _best_starts,
     factor_rows,
     fit_hyperparameters,
+    negative_log_likelihood,
     negative_log_posterior,
+    profile_log_likelihoods,
 )
 from eign.models.joint_hyperparameters import JointHyperparameters, starts
 
@@ -147,3 +154,53 @@ def test_memory_is_one_matrix(kernel: str) -> None:
     # What is left is of size n^2 d, a ninth of the matrix for each array at d = 8; two terms hold more of them.
     assert beside < (0.9 if kernel == "matern52" else 2.0)
     assert factored < (1.5 if kernel == "matern52" else 2.0)
+
+
+def _best_over_outputscale(data: JointData, hyper: JointHyperparameters) -> float:
+    """The largest likelihood over a common factor of outputscales and noise, by a search in one variable."""
+
+    def cost(log_factor: float) -> float:
+        terms = tuple(replace(term, outputscale=term.outputscale * np.exp(log_factor)) for term in hyper.terms)
+        noise = tuple(level * np.exp(log_factor) for level in hyper.noise)
+        scaled = replace(data, noise=data.noise * np.exp(log_factor))
+        rows = factor_rows(scaled, replace(hyper, terms=terms, noise=noise))
+        return negative_log_likelihood(rows, data.pairs.row_component)
+
+    return -float(minimize_scalar(cost, bounds=(-15.0, 15.0), method="bounded", options={"xatol": 1e-7}).fun)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("missing", "level"), [(0.0, 0.0), (0.4, 0.0), (0.2, 1e-2)])
+def test_profile_is_the_likelihood_at_the_best_outputscale(kernel: str, missing: float, level: float) -> None:
+    x, observed, variance = wavy(missing=missing)
+    hyper = JointHyperparameters(default_terms(kernel, 3), (level, level))
+    data = JointData.of(x, observed, variance)
+    others = [data.targets, 40.0 * data.targets, np.tanh(data.targets), data.targets**3]
+    found = profile_log_likelihoods(data, np.stack(others), hyper, warm=True)
+    expected = [_best_over_outputscale(replace(data, targets=targets), hyper) for targets in others]
+    # The search ends within 1e-7 of a smooth optimum, and the likelihood has rounding errors of 1e-12 times 1e2.
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-8)
+    # Forty times the same numbers are less dense by a factor of forty each.
+    assert found[1] == pytest.approx(found[0] - data.pairs.rows * np.log(40.0), abs=1e-8)
+
+
+def test_profile_of_a_model_that_was_never_fitted_is_the_best_over_the_starts() -> None:
+    data = JointData.of(*wavy())
+    hyper = JointHyperparameters(default_terms("matern52", 3))
+    each = [profile_log_likelihoods(data, data.targets[None], hyper.at(theta), warm=True)[0] for theta in starts(hyper)]
+    assert len(set(each)) > 1
+    assert profile_log_likelihoods(data, data.targets[None], hyper, warm=False)[0] == max(each)
+
+
+def test_profile_of_a_model_is_that_of_its_own_data_in_the_units_given() -> None:
+    x, observed, _ = wavy(missing=0.2)
+    model = JointGradientGP(*(torch.from_numpy(part) for part in (x, observed[:, :1], observed[:, 1:])))
+    model.fit_hyperparameters()
+    own = Observations(x, observed[:, 0], observed[:, 1:])
+    profile = model.profile_log_likelihoods([own, own])
+    assert profile[0] == profile[1]
+    # The fit has a prior on the outputscale, so that a little likelihood is left.
+    assert model.log_likelihood() <= profile[0] <= model.log_likelihood() + 1.0
+    tenfold = Observations(x, 10 * observed[:, 0], 10 * observed[:, 1:])
+    numbers = np.isfinite(observed).sum()
+    assert model.profile_log_likelihoods([tenfold])[0] == pytest.approx(profile[0] - numbers * np.log(10), abs=1e-7)

@@ -59,7 +59,9 @@ def test_another_seed_other_points(method):
 
 
 def test_all_methods_of_a_seed_share_the_initial_design(method):
-    np.testing.assert_array_equal(run(optimizer(method), DESIGN), run(optimizer("sobol"), DESIGN))
+    # The default method needs fewer points before it has a model.
+    count = DIM + 3 if method == "auto" else DESIGN
+    np.testing.assert_array_equal(run(optimizer(method), count), run(optimizer("sobol"), count))
 
 
 def test_state_survives_json_at_every_moment(method):

@@ -3,6 +3,7 @@
 How SciPy's program, which calls the function, becomes a method that is asked and told: see `runs`.
 """
 
+import math
 from collections.abc import Mapping
 from typing import final
 
@@ -73,7 +74,7 @@ def replay(start: Array, data: Observations, options: Mapping[str, float]) -> Re
         # near convergence would take the difference for a jump.
         value += float(gradient @ (point - data.x[row]))
         if is_start:
-            offset, scale = value, options["first_step"] / (float(np.linalg.norm(gradient)) or 1.0)
+            offset, scale = value, options["first_step"] / (math.hypot(*gradient) or 1.0)
         descent = -scale * (value - offset)
         if descent <= best[0]:
             best = (descent, point.copy())

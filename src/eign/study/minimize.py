@@ -75,7 +75,7 @@ def minimize(
             one evaluation or two may be spent on it; see `Optimizer`.
 
     Returns:
-        With x, fun, jac, nfev, njev, nit, success, status, message, history (`eign.Observations`) and maximize
+        With x, fun, jac, nfev, njev, nit, success, status, message, history (`eign.Observations`), reasons and maximize
         (whether it did). Ctrl-C returns the best so far and ends the workers. `success`: converged, or the budget used
         as asked.
     """

@@ -1,4 +1,4 @@
-"""A bar in the terminal: evaluations, how many are running, best value, gradient norm and time left."""
+"""A bar in the terminal: evaluations, how many are running and what for, best value, gradient norm and time left."""
 
 from types import TracebackType
 from typing import Self, final
@@ -21,12 +21,15 @@ class Progress:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[running]} running  best {task.fields[best]}  |gradient| {task.fields[slope]}"),
+            TextColumn(
+                "{task.fields[running]} running {task.fields[reason]}  "
+                "best {task.fields[best]}  |gradient| {task.fields[slope]}"
+            ),
             TimeRemainingColumn(),
             console=console or Console(stderr=True),
         )
         description = "maximizing" if maximize else "minimizing"
-        self._task = self._bar.add_task(description, total=budget, running=0, best="-", slope="-")
+        self._task = self._bar.add_task(description, total=budget, running=0, reason="", best="-", slope="-")
 
     def update(self, optimizer: Optimizer, *, running: int = 0) -> None:
         """Show what is known now, and how many evaluations are under way."""
@@ -37,7 +40,9 @@ class Progress:
             best = f"{point.y:.6g}"
             known = point.grad[np.isfinite(point.grad)]
             slope = f"{np.linalg.norm(known):.2g}" if len(known) else "-"
-        self._bar.update(self._task, completed=len(history), running=running, best=best, slope=slope)
+        purposes = optimizer.pending_reasons or optimizer.reasons
+        reason = f"({purposes[-1]})" if purposes else ""
+        self._bar.update(self._task, completed=len(history), running=running, reason=reason, best=best, slope=slope)
 
     def __enter__(self) -> Self:
         self._bar.start()

@@ -139,6 +139,7 @@ class Run:
             status=int(status),
             message=message,
             history=history,
+            reasons=self.optimizer.reasons,
             maximize=self.optimizer.maximize,
         )
         return result

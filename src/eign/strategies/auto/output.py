@@ -18,8 +18,8 @@ from typing import Any, Final, Literal, final
 
 import numpy as np
 
-from eign.arrays import Array
-from eign.data import Observations
+from eign.arrays import LARGEST, Array
+from eign.data import Observations, standardize_joint
 
 Shape = Literal["linear", "top", "bottom"]
 
@@ -28,6 +28,8 @@ UNITS: Final = (0.1, 1.0, 10.0)
 
 # Nodes and weights of the normal expectation of a smooth function; 20 are exact to polynomials of degree 39.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+# Values that differ by so many roundings are equal.
+_ROUNDINGS: Final = 4 * float(np.finfo(np.float64).eps)
 
 
 @final
@@ -49,7 +51,8 @@ class Output:
         """Its derivative by y."""
         z = self._z(y)
         bent = np.where(_bent(self.shape, z), 1.0 + np.abs(z), 1.0)
-        return np.asarray(1.0 / (bent * self.unit * self.spread))
+        # In this order, as the product of unit and spread may be too large for a number.
+        return np.asarray(1.0 / (bent * self.spread) / self.unit)
 
     def apply(self, data: Observations) -> Observations:
         """The observations as the model sees them; gradients and noise to first order."""
@@ -58,27 +61,29 @@ class Output:
             data.x,
             self.values(data.y),
             data.grad * slope[:, None],
-            data.y_var * slope**2,
-            data.grad_var * slope[:, None] ** 2,
+            data.y_var * slope * slope,
+            data.grad_var * slope[:, None] * slope[:, None],
         )
 
     def undo(self, values: Array) -> Array:
-        """The y for which the model sees these values."""
+        """The y for which the model sees these values, or the largest number."""
         w = self.center + self.spread * values
         with np.errstate(over="ignore"):
             z = np.where(_bent(self.shape, w), np.sign(w) * np.expm1(np.abs(w)), w)
-        return np.asarray(self.origin + self.unit * z)
+            return np.clip(self.origin + self.unit * z, -LARGEST, LARGEST)
 
     def undo_moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Mean and variance of y where the model's value is normal, by quadrature."""
-        if self.shape == "linear":
-            scale = self.unit * self.spread
-            return self.undo(mean), variance * scale**2
         deviation = np.sqrt(np.maximum(variance, 0.0))
-        y = self.undo(mean + deviation * _NODES[:, None])
-        weights = _WEIGHTS[:, None] / _WEIGHTS.sum()
-        first = (weights * y).sum(axis=0)
-        return first, (weights * (y - first) ** 2).sum(axis=0)
+        with np.errstate(over="ignore"):
+            if self.shape == "linear":
+                first, second = self.undo(mean), (deviation * self.spread * self.unit) ** 2
+            else:
+                y = self.undo(mean + deviation * _NODES[:, None])
+                weights = _WEIGHTS[:, None] / _WEIGHTS.sum()
+                first = np.clip((weights * y).sum(axis=0), -LARGEST, LARGEST)
+                second = (weights * (y - first) ** 2).sum(axis=0)
+        return first, np.minimum(second, LARGEST)
 
     def log_jacobian(self, data: Observations) -> float:
         """Log of the density of the data over that of what the model sees: each number observed is multiplied."""
@@ -95,7 +100,8 @@ class Output:
         return cls(**stored)
 
     def _z(self, y: Array) -> Array:
-        return np.asarray(y / self.unit - self.origin / self.unit)
+        # Halves, as a difference may be twice the largest number.
+        return np.asarray((0.5 * y - 0.5 * self.origin) / (0.5 * self.unit))
 
     def _warped(self, y: Array) -> Array:
         z = self._z(y)
@@ -105,30 +111,43 @@ class Output:
 def outputs(data: Observations, *, compressed: bool = True) -> list[Output]:
     """The maps to choose from, for observations of which at least one has a value; the linear one is the first."""
     y = data.y[data.has_y]
-    low, middle, high = (float(value) for value in np.quantile(y, [0.25, 0.5, 0.75]))
-    shapes = [Output("linear", middle, _power_of_two(float(np.abs(y - middle).max())))]
+    # In units in which differences are numbers, too.
+    size = _power_of_two(float(np.abs(y).max()))
+    low, middle, high = np.quantile(y / size, [0.25, 0.5, 0.75])
+    farthest = float(np.abs(y / size - middle).max())
+    linear = Output("linear", float(middle * size), _power_of_two(min(farthest, LARGEST / size) * size))
     # A gradient without a value has no place on a curve.
     placed = not (data.has_grad.any(axis=1) & ~data.has_y).any()
-    if compressed and placed and high > low:
+    width = float(high - low)
+    bent: list[Output] = []
+    # The second number keeps the units, relative to the largest value, far from underflow.
+    if compressed and placed and width > max(_ROUNDINGS * abs(middle), 1e-300):
         for unit in UNITS:
-            width = unit * (high - low)
-            shapes += [Output("top", float(y.max()), width), Output("bottom", float(y.min()), width)]
-    return [_standardized(shape, y, data) for shape in shapes]
+            unit = min(unit * width, LARGEST / size) * size
+            bent += [Output("top", float(y.max()), unit), Output("bottom", float(y.min()), unit)]
+    standardized = [_standardized(shape, y) for shape in (linear, *bent)]
+    first = standardized[0] or _for_equal_values(linear.origin, data)
+    return [first, *(shape for shape in standardized[1:] if shape is not None)]
 
 
-def _standardized(output: Output, y: Array, data: Observations) -> Output:
+def _standardized(output: Output, y: Array) -> Output | None:
+    """With mean 0 and deviation 1; None if the values are equal, up to rounding or beyond the smallest number."""
     w = output._warped(y)
     center, spread = float(w.mean()), float(w.std(ddof=1)) if len(w) > 1 else 0.0
-    if not spread > np.finfo(np.float64).eps * float(np.abs(w).max(initial=0.0)):
-        # Equal values: the gradients say how much f varies over the cube, and without a slope any unit will do.
-        slopes = np.where(data.has_grad, data.grad, 0.0) / output.unit
-        spread = float(np.sqrt((slopes**2).mean(axis=0).sum() / 12.0)) or 1.0
+    rounding = _ROUNDINGS * abs(output.origin) / output.unit
+    if spread <= rounding or spread * output.unit < np.finfo(np.float64).tiny:
+        return None
     return replace(output, center=center, spread=spread)
 
 
+def _for_equal_values(y: float, data: Observations) -> Output:
+    """The gradients say how much f varies over the cube; without a slope any unit will do."""
+    return Output("linear", y, standardize_joint(Observations(data.x, None, data.grad)).y_scale)
+
+
 def _power_of_two(size: float) -> float:
-    """Near the size, so that dividing by it changes no digits."""
-    return float(np.ldexp(1.0, int(np.frexp(size)[1]))) if np.isfinite(size) and size > 0 else 1.0
+    """At most the size, and more than half of it, so that dividing by it changes no digits; 1 for 0."""
+    return float(np.ldexp(1.0, max(int(np.frexp(size)[1]) - 1, -1022))) if size > 0 else 1.0
 
 
 def _bent(shape: Shape, z: Array) -> Any:

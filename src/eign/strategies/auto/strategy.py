@@ -18,9 +18,10 @@ import numpy as np
 import torch
 
 from eign.acquisition import EI, EIGN, LogEI, SurrogateAcquisition, incumbent
-from eign.arrays import Array
+from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.search import maximize
+from eign.search.maximize import Effort
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start
 from eign.strategies.auto.surrogate import KERNELS, Fit, Fitted, fitted
 from eign.strategies.design import generator, initial_proposal
@@ -44,7 +45,10 @@ _AS_EXPECTED: Final = 0.7
 _FIRST_RADIUS: Final = 0.2
 _RADIUS: Final = (1e-6, 0.5)
 _RADIUS_AFTER_JUMP: Final = 0.1
-_DESCENT: Final = {"first_step": 0.25, "ftol": 1e-9, "gtol": 1e-6}
+# The model's errors are larger than what more candidates would find.
+_SEARCH: Final = Effort(restarts=8, raw_samples=256)
+_CONVERGED: Final = {"ftol": 1e-9, "gtol": 1e-6}
+_FIRST_STEP: Final = (1e-3, 0.25)
 
 
 @final
@@ -59,6 +63,16 @@ class Expectation:
 
 @final
 @dataclass(frozen=True)
+class Descent:
+    """L-BFGS-B on the function: where it began, the length of its first step, and why: "restart", or "local"."""
+
+    start: list[float]
+    step: float
+    reason: str
+
+
+@final
+@dataclass(frozen=True)
 class Memory:
     """What `auto` carries from one proposal to the next, plain data but for the fit.
 
@@ -68,7 +82,8 @@ class Memory:
         radius: Of the trust region.
         spent: Points proposed for each reason.
         open: What was proposed and not told yet.
-        descent: Where the descent on the function began; None if there is none.
+        descent: The descent on the function that is under way; None if there is none.
+        rested: Observations when the last descent ended.
         optima: Points where a search ended, `k x d`.
     """
 
@@ -77,7 +92,8 @@ class Memory:
     radius: float = _FIRST_RADIUS
     spent: Mapping[str, int] = field(default_factory=dict)
     open: tuple[Expectation, ...] = ()
-    descent: list[float] | None = None
+    descent: Descent | None = None
+    rested: int = 0
     optima: tuple[list[float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -88,7 +104,8 @@ class Memory:
             "radius": self.radius,
             "spent": dict(self.spent),
             "open": [[one.x, one.reason, one.gain] for one in self.open],
-            "descent": self.descent,
+            "descent": None if self.descent is None else [self.descent.start, self.descent.step, self.descent.reason],
+            "rested": self.rested,
             "optima": list(self.optima),
         }
 
@@ -98,12 +115,17 @@ class Memory:
         if not stored:
             return cls()
         fit = None if stored["fit"] is None else Fit.from_json(stored["fit"])
-        expected = tuple(Expectation(*one) for one in stored["open"])
-        return cls(**{**stored, "fit": fit, "open": expected, "optima": tuple(stored["optima"])})
+        read = {
+            "fit": fit,
+            "open": tuple(Expectation(*one) for one in stored["open"]),
+            "descent": None if stored["descent"] is None else Descent(*stored["descent"]),
+            "optima": tuple(stored["optima"]),
+        }
+        return cls(**{**stored, **read})
 
 
 class _Step(NamedTuple):
-    """A point that could be next, why, and its gain in the model's units."""
+    """A point that could be next, why, and its gain in the model's units; 0 if it is not the model's."""
 
     x: Array
     reason: str
@@ -129,7 +151,7 @@ class Auto(Strategy):
             "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
             "alpha": Option(0.0, at_least(0.0), "weight of stationarity in global steps; 0 is LogEI"),
             "local": Option(True, flag, "take steps in a trust region"),
-            "restarts": Option(0.33, at_least(0.0), "evaluations of restarts for each global one, at most; 0 is none"),
+            "descents": Option(0.33, at_least(0.0), "evaluations of restarts for each global one, at most; 0 is none"),
             "refit": Option(0.1, at_least(0.0), "choose and fit the model when the data have grown by this share"),
             "rows": Option(None, whole(least=1), "of the covariance matrix; None is 600, or twenty gradients"),
         }
@@ -139,14 +161,14 @@ class Auto(Strategy):
         if _is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
         memory = _settled(Memory.from_json(state.memory), data)
-        memory, needed = _continued(memory, data)
-        if needed is not None and not contains(pending, needed):
-            return needed, _remembered(state, memory, _Step(needed, "restart", 0.0), gain=None)
+        memory, going = _continued(memory, data)
+        if going is not None and not contains(pending, going.x):
+            return going.x, _remembered(state, memory, going, gain=None)
         model = fitted(data, memory.fit, state.options)
         memory = replace(memory, fit=model.fit)
         step, memory, expected = self._step(model, state, memory, data, pending)
         best = float(data.y[data.has_y].max())
-        gain = expected / float(model.fit.output.slope(np.array(best)))
+        gain = min(expected / float(model.fit.output.slope(np.array(best))), LARGEST)
         return step.x, _remembered(state, memory, step, gain=gain)
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
@@ -154,7 +176,7 @@ class Auto(Strategy):
         if not data.has_y.any():
             return None
         model = fitted(data, Memory.from_json(state.memory).fit, state.options)
-        step, target = _global_step(model.given(data, pending), state, _model_incumbent(model))
+        step, target = _global_step(model.given(data, pending), state)
         return Belief(model, target, step.x)
 
     def estimates(self, state: State, data: Observations) -> Array:
@@ -170,18 +192,23 @@ class Auto(Strategy):
     ) -> tuple[_Step, Memory, float]:
         """What is done next, and the expected improvement of the best global step, in the model's units."""
         best = _model_incumbent(model)
-        step, _ = _global_step(model.given(data, pending), state, best)
+        step, _ = _global_step(model.given(data, pending), state)
         promise = memory.trust["global"] * step.gain
-        near, memory = _local_candidate(model, state, memory, best)
-        if near is not None and _comes_first(near, promise, memory.trust["local"]):
-            return near, memory, step.gain
-        if promise < _SMALL and _may_restart(model, state, memory, data, blind=promise < _BLIND):
+        near, memory = _local_candidate(model, state, memory, best, pending)
+        descends = state.options["descents"] > 0 and _can_descend(data)
+        stalled = descends and _is_stalled(model, memory, data)
+        if not stalled:
+            if near is not None and _comes_first(near, promise, memory.trust["local"]):
+                return near, memory, step.gain
+            if promise >= _SMALL or not (descends and _has_share(state, memory, blind=promise < _BLIND)):
+                return step, memory, step.gain
             if near is not None:
                 return near, memory, step.gain
-            start = new_start(model.model, data.x, _points(memory.optima, data.dim), generator(state, 1))
-            if not contains(pending, start):
-                return _Step(start, "restart", 0.0), replace(memory, descent=start.tolist()), step.gain
-        return step, memory, step.gain
+        begun = _begun(model, state, memory, data)
+        first = replay(np.array(begun.start), data, _settings(begun)).needed
+        if first is None or contains(pending, first):
+            return step, memory, step.gain
+        return _Step(first, begun.reason, 0.0), replace(memory, descent=begun), step.gain
 
 
 def _comes_first(near: _Step, promise: float, trust: float) -> bool:
@@ -210,55 +237,94 @@ def _model_incumbent(model: Fitted) -> _Best:
     return _Best(best.x.numpy().copy(), best.best_f)
 
 
-def _global_step(model: Fitted, state: State, best: _Best) -> tuple[_Step, SurrogateAcquisition]:
-    """The maximiser of LogEI, or of EI-GN if stationarity has a weight, and its expected improvement."""
+def _global_step(model: Fitted, state: State) -> tuple[_Step, SurrogateAcquisition]:
+    """The maximiser of LogEI, or of EI-GN if stationarity has a weight, and its expected improvement.
+
+    Over what is expected of pending points, too: else the next point would be next to the best of them.
+    """
+    best = _model_incumbent(model)
     acquisition: SurrogateAcquisition = LogEI(model.model, best.value + _SMALL)
     if state.options["alpha"] > 0 and model.model.observations.has_grad.any():
         point = incumbent(model.model, is_noisy=model.noisy)
         acquisition = EIGN(model.model, point.best_f, point.best_grad, alpha=state.options["alpha"])
     seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])
-    found = maximize(acquisition, seed=seed, incumbents=torch.from_numpy(best.x[None]), is_noisy=model.noisy)
+    found = maximize(
+        acquisition,
+        seed=seed,
+        restarts=_SEARCH.restarts,
+        raw_samples=_SEARCH.raw_samples,
+        incumbents=torch.from_numpy(best.x[None]),
+        is_noisy=model.noisy,
+    )
     x = found.x.numpy().copy()
     gain = float(EI(model.model, best.value + _SMALL).evaluate(x[None])[0])
     return _Step(x, "global", gain), found.target
 
 
-def _local_candidate(model: Fitted, state: State, memory: Memory, best: _Best) -> tuple[_Step | None, Memory]:
+def _local_candidate(
+    model: Fitted, state: State, memory: Memory, best: _Best, pending: Array
+) -> tuple[_Step | None, Memory]:
     """The step in the trust region, if it promises anything; if not, the incumbent is an optimum."""
     waiting = any(one.reason == "local" for one in memory.open)
     if not state.options["local"] or waiting or contains(_points(memory.optima, state.dim), best.x):
         return None, memory
     near = local_step(model.model, best.x, memory.radius)
+    if contains(pending, near.x):
+        return None, memory
     gain = near.mean - best.value
     if gain < _NOTHING or contains(model.model.observations.x, near.x):
         return None, replace(memory, optima=(*memory.optima, best.x.tolist()))
     return _Step(near.x, "local", gain), memory
 
 
-def _may_restart(model: Fitted, state: State, memory: Memory, data: Observations, *, blind: bool) -> bool:
-    """Whether a descent can follow exact gradients, and restarts have not had their share yet."""
-    exact = not model.noisy and bool(np.all(data.has_grad[data.has_y]))
-    share: float = state.options["restarts"]
-    allowed = (max(share, 1.0) if blind and share > 0 else share) * memory.spent.get("global", 0)
-    return exact and memory.descent is None and bool(memory.spent.get("restart", 0) < allowed)
+def _can_descend(data: Observations) -> bool:
+    """Whether gradients are complete, and nobody said that they are noisy."""
+    return bool(np.all(data.has_grad[data.has_y])) and not bool((data.y_var > 0).any())
 
 
-def _continued(memory: Memory, data: Observations) -> tuple[Memory, Array | None]:
-    """The point that the descent needs next; None if there is none, or it has ended, which the memory then says."""
+def _has_share(state: State, memory: Memory, *, blind: bool) -> bool:
+    """Whether restarts have had fewer evaluations than they may."""
+    share: float = max(state.options["descents"], 1.0) if blind else state.options["descents"]
+    return memory.descent is None and memory.spent.get("restart", 0) < share * memory.spent.get("global", 0)
+
+
+def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
+    """Whether the model has had d + 3 evaluations since the last descent, and none gained more than a little."""
+    seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
+    reached = int(np.argmax(seen >= seen.max() - _SMALL))
+    return memory.descent is None and len(data) - max(reached + 1, memory.rested) >= data.dim + 3
+
+
+def _begun(model: Fitted, state: State, memory: Memory, data: Observations) -> Descent:
+    """A descent from the best point told, unless that is an optimum; then from a new start."""
+    optima = _points(memory.optima, data.dim)
+    best = data.x[np.where(data.has_y, data.y, -np.inf).argmax()]
+    if not contains(optima, best):
+        return Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP)), "local")
+    start = new_start(model.model, data.x, optima, generator(state, 1))
+    return Descent(start.tolist(), _FIRST_STEP[1], "restart")
+
+
+def _settings(descent: Descent) -> dict[str, float]:
+    return {**_CONVERGED, "first_step": descent.step}
+
+
+def _continued(memory: Memory, data: Observations) -> tuple[Memory, _Step | None]:
+    """The next step of the descent; None if there is none, or it has ended, which the memory then says."""
     if memory.descent is None:
         return memory, None
-    start = np.array(memory.descent)
-    needed, used = replay(start, data, _DESCENT)
+    needed, used = replay(np.array(memory.descent.start), data, _settings(memory.descent))
     rows = np.array(sorted(used), dtype=np.intp)
     others = np.delete(data.y, rows)
     best = float(np.nanmax(others)) if np.isfinite(others).any() else -np.inf
-    if needed is not None and not is_hopeless(data, rows, best, _points(memory.optima, data.dim)):
-        return memory, needed
+    optima = _points(memory.optima, data.dim)
+    if needed is not None and not is_hopeless(data, rows, best, optima):
+        return memory, _Step(needed, memory.descent.reason, 0.0)
     known = rows[data.has_y[rows]]
-    if not len(known):
-        return replace(memory, descent=None), None
-    end = data.x[known[data.y[known].argmax()]].tolist()
-    return replace(memory, descent=None, optima=(*memory.optima, end), radius=_RADIUS_AFTER_JUMP), None
+    ends = memory.optima
+    if len(known):
+        ends = (*ends, data.x[known[data.y[known].argmax()]].tolist())
+    return replace(memory, descent=None, rested=len(data), optima=ends, radius=_RADIUS_AFTER_JUMP), None
 
 
 def _settled(memory: Memory, data: Observations) -> Memory:
@@ -300,12 +366,8 @@ def _next_radius(radius: float, reason: str, ratio: float) -> float:
 def _remembered(state: State, memory: Memory, step: _Step, *, gain: float | None) -> State:
     """The state after a proposal; without a model the last expected improvement stays."""
     spent = {**memory.spent, step.reason: memory.spent.get(step.reason, 0) + 1}
-    opened = (
-        memory.open
-        if step.reason == "restart"
-        else (*memory.open, Expectation(step.x.tolist(), step.reason, step.gain))
-    )
-    memory = replace(memory, spent=spent, open=opened)
+    tracked = (Expectation(step.x.tolist(), step.reason, step.gain),) if step.gain > 0 else ()
+    memory = replace(memory, spent=spent, open=(*memory.open, *tracked))
     expected = state.expected_improvement if gain is None else gain
     return replace(state, memory=memory.to_json(), reason=step.reason, expected_improvement=expected)
 

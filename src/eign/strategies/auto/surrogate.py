@@ -11,7 +11,7 @@ The density is that of the values and gradients as they were told: what a compre
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ from eign.models.joint_hyperparameters import JointHyperparameters
 from eign.strategies.auto.output import Output, outputs
 from eign.strategies.surrogate import Kind, rows_of, with_stand_ins, within_row_budget
 
+Noise = float | Literal["learn"]
+"""A variance in the model's units, or to be learned."""
+
 KERNELS: Final = ("matern52", "two-additive+full")
 
 # So much more likely, in natural logarithms, the data must be with noise before it is believed. Functions without noise
@@ -30,6 +33,8 @@ KERNELS: Final = ("matern52", "two-additive+full")
 _NOISE_MARGIN: Final = 10.0
 # A refit starts from the last one, and need not end: the next goes on from there.
 _EVALUATIONS: Final = 12
+# Kernel and noise are chosen after so many refits: three fits instead of one.
+_CHOICES: Final = 3.0
 _SMALLEST_ROW_BUDGET: Final = 600
 _GRADIENTS: Final = 20
 
@@ -40,7 +45,8 @@ class Fit:
     """What was chosen, and for how many observations.
 
     Attributes:
-        count: Observations it was chosen for.
+        count: Observations it was fitted to.
+        chosen: Observations when kernel and noise were chosen.
         kernel: Name.
         output: The map of values.
         noisy: Whether noise is learned.
@@ -48,6 +54,7 @@ class Fit:
     """
 
     count: int
+    chosen: int
     kernel: str
     output: Output
     noisy: bool
@@ -58,6 +65,7 @@ class Fit:
         hyper = {kernel: found.to_json() for kernel, found in self.hyperparameters.items()}
         return {
             "count": self.count,
+            "chosen": self.chosen,
             "kernel": self.kernel,
             "output": self.output.to_json(),
             "noisy": self.noisy,
@@ -69,7 +77,7 @@ class Fit:
         """What `to_json` described."""
         hyper = {kernel: JointHyperparameters.from_json(one) for kernel, one in stored["hyperparameters"].items()}
         output = Output.from_json(stored["output"])
-        return cls(stored["count"], stored["kernel"], output, stored["noisy"], hyper)
+        return cls(stored["count"], stored["chosen"], stored["kernel"], output, stored["noisy"], hyper)
 
 
 @final
@@ -113,14 +121,27 @@ def row_budget(dim: int) -> int:
 
 
 def fitted(data: Observations, last: Fit | None, options: Mapping[str, Any]) -> Fitted:
-    """The model of the data: chosen and fitted anew if they have grown by the share `refit` since the last time."""
+    """The model of the data: fitted anew after growth by the share `refit`, chosen anew after three times that."""
     seen = within_row_budget(data, options["rows"] or row_budget(data.dim))
     if not options["gradients"]:
         seen = Observations(seen.x, seen.y, None, seen.y_var)
-    if last is not None and not (len(data) > last.count and len(data) >= last.count * (1.0 + options["refit"])):
-        model = _model(seen, last.output, last.kernel, learn=last.noisy, start=last.hyperparameters[last.kernel])
-        return Fitted(model, last, last.noisy or bool((data.y_var > 0).any()))
-    return _chosen(seen, last, options, known_noise=bool((data.y_var > 0).any()))
+    level = 0.0 if options["noise"] in (None, "learn") else float(options["noise"])
+    known_noise = level > 0 or bool((data.y_var > 0).any())
+    if last is None or _has_grown(data, last.chosen, _CHOICES * options["refit"]):
+        return _chosen(seen, last, options, level=level, known_noise=known_noise)
+    start = last.hyperparameters[last.kernel]
+    if not _has_grown(data, last.count, options["refit"]):
+        model = _model(seen, last.output, last.kernel, noise=_noise(level, learn=last.noisy), start=start)
+        return Fitted(model, last, last.noisy or known_noise)
+    shapes = outputs(seen, compressed=options["compress"])
+    best = _candidate(seen, shapes, last.kernel, start, noise=_noise(level, learn=last.noisy))
+    found = {**last.hyperparameters, last.kernel: best.model.hyperparameters}
+    fit = replace(last, count=len(data), output=best.output, hyperparameters=found)
+    return Fitted(best.model, fit, best.noisy or known_noise)
+
+
+def _has_grown(data: Observations, count: int, share: float) -> bool:
+    return len(data) > count and len(data) >= count * (1.0 + share)
 
 
 class _Candidate(NamedTuple):
@@ -138,41 +159,52 @@ class _Candidate(NamedTuple):
     model: JointGradientGP
 
 
-def _chosen(data: Observations, last: Fit | None, options: Mapping[str, Any], *, known_noise: bool) -> Fitted:
+def _noise(level: float, *, learn: bool) -> Noise:
+    return "learn" if learn else level
+
+
+def _chosen(
+    data: Observations, last: Fit | None, options: Mapping[str, Any], *, level: float, known_noise: bool
+) -> Fitted:
     shapes = outputs(data, compressed=options["compress"])
     kernels = KERNELS if options["kernel"] == "choose" else (options["kernel"],)
     known = {} if last is None else dict(last.hyperparameters)
     noisy = options["noise"] == "learn" or (last is not None and last.noisy and not known_noise)
-    candidates = [_candidate(data, shapes, kernel, known.get(kernel), noisy=noisy) for kernel in kernels]
+    noise = _noise(level, learn=noisy)
+    candidates = [_candidate(data, shapes, kernel, known.get(kernel), noise=noise) for kernel in kernels]
     best = max(candidates, key=lambda one: one.evidence)
     if options["noise"] is None and not known_noise:
-        other = _candidate(data, [best.output], best.kernel, best.model.hyperparameters, noisy=not noisy)
+        other = _candidate(
+            data, [best.output], best.kernel, best.model.hyperparameters, noise=_noise(0.0, learn=not noisy)
+        )
         if other.evidence > best.evidence + (_NOISE_MARGIN if other.noisy else -_NOISE_MARGIN):
             candidates, best = [*candidates, other], other
     known.update({one.kernel: one.model.hyperparameters for one in candidates})
-    fit = Fit(len(data), best.kernel, best.output, best.noisy, known)
+    fit = Fit(len(data), len(data), best.kernel, best.output, best.noisy, known)
     return Fitted(best.model, fit, best.noisy or known_noise)
 
 
 def _candidate(
-    data: Observations, shapes: list[Output], kernel: str, start: JointHyperparameters | None, *, noisy: bool
+    data: Observations, shapes: list[Output], kernel: str, start: JointHyperparameters | None, *, noise: Noise
 ) -> _Candidate:
     """The most likely of the shapes under the start, and then the best hyperparameters for it."""
     output = shapes[0]
     if len(shapes) > 1:
-        model = _model(data, output, kernel, learn=noisy, start=start)
+        model = _model(data, output, kernel, noise=noise, start=start)
         likelihoods = model.profile_log_likelihoods([shape.apply(data) for shape in shapes])
         jacobians = [shape.log_jacobian(data) for shape in shapes]
         output = shapes[int(np.argmax(likelihoods + jacobians))]
-    model = _model(data, output, kernel, learn=noisy, start=start)
+    model = _model(data, output, kernel, noise=noise, start=start)
     end = model.fit_hyperparameters(evaluations=_EVALUATIONS if start is not None else 3 * _EVALUATIONS)
     numbers = float(data.has_y.sum() + data.has_grad.sum())
     penalty = 0.5 * (len(model.hyperparameters.terms) - 1) * (data.dim + 1) * np.log(numbers)
-    return _Candidate(output.log_jacobian(data) - float(end.value[0]) - penalty, kernel, output, noisy, model)
+    return _Candidate(
+        output.log_jacobian(data) - float(end.value[0]) - penalty, kernel, output, noise == "learn", model
+    )
 
 
 def _model(
-    data: Observations, output: Output, kernel: str, *, learn: bool, start: JointHyperparameters | None
+    data: Observations, output: Output, kernel: str, *, noise: Noise, start: JointHyperparameters | None
 ) -> JointGradientGP:
     own_units = Standardization(0.0, 1.0, np.zeros(data.dim), np.ones(data.dim))
     rows = rows_of(output.apply(data), with_gradient=bool(data.has_grad.any()))
@@ -183,11 +215,13 @@ def _model(
         Yvar=rows.Yvar,
         Gvar=rows.Gvar,
         kernel=kernel,
-        noise="learn" if learn else None,
+        noise=noise,
         standardization=own_units,
     )
     if start is None:
         return model
     # A start that was found without noise begins to learn it at the level of the prior, and the other way round.
-    noise = start if start.learned == learn else replace(start, noise=model.hyperparameters.noise, learned=learn)
-    return model.with_hyperparameters(noise)
+    own = model.hyperparameters
+    return model.with_hyperparameters(
+        start if start.learned == own.learned else replace(start, noise=own.noise, learned=own.learned)
+    )

@@ -1,0 +1,59 @@
+"""The default method reaches optima of small problems, whatever is missing."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from eign import maximize, problems
+from eign.problems import Problem
+from eign.problems.wrappers import dropped_gradients, without_gradients
+
+SEEDS = (0, 1, 2)
+
+
+def gap(problem: Problem, budget: int, seed: int, **options: object) -> float:
+    """What is left to the maximum."""
+    result = maximize(problem, problem.bounds, budget=budget, seed=seed, options=options)
+    assert result.nfev == len(np.unique(result.history.x, axis=0)) == budget
+    return float(problem.optimum - result.fun)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("name", "budget"), [("branin-2", 30), ("hartmann-6", 60)])
+def test_reaches_the_optimum(name, budget, seed):
+    assert gap(problems.get(name), budget, seed) < 1e-3
+
+
+def test_more_observations_than_rows():
+    """Values of all points, gradients of a few."""
+    assert gap(problems.get("branin-2"), 30, 0, rows=40) < 1e-3
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        pytest.param(without_gradients, id="all missing"),
+        pytest.param(partial(dropped_gradients, share=0.5, seed=1), id="half missing"),
+        pytest.param(partial(without_gradients, coordinates=[1]), id="one coordinate missing"),
+    ],
+)
+def test_missing_gradients(spoilt):
+    assert gap(spoilt(problems.get("branin-2")), 25, 0) < 1e-2
+
+
+def test_one_dimension():
+    problem = problems.get("mixture-1")
+    assert gap(problem, 20, 0) < 1e-4
+
+
+def test_fifty_dimensions():
+    """Gradients show the way long before there are as many points as coordinates."""
+    center = np.linspace(0.2, 0.8, 50)
+
+    def bowl(x: np.ndarray) -> tuple[float, np.ndarray]:
+        return -float(((x - center) ** 2).sum()), -2 * (x - center)
+
+    result = maximize(bowl, [(0.0, 1.0)] * 50, budget=9, seed=0, options={"n_init": 5, "kernel": "matern52"})
+    design = result.history.y[:5].max()
+    assert result.fun > 0.5 * design

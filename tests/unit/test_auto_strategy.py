@@ -1,0 +1,170 @@
+"""The decisions of `auto`: what it remembers, why it proposes what it does, and what it does with hard data."""
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from auto_cases import coupled, design, observe, options
+from eign.data import Observations
+from eign.strategies import State, strategy
+from eign.strategies.auto.strategy import Descent, Expectation, Memory
+from eign.strategies.auto.surrogate import fitted
+from eign.study import Optimizer
+
+# Where the run of the fixture has come to by then, with some room.
+FIRST_RESTART = 25
+REASONS = {"initial", "global", "local", "restart"}
+Answer = tuple[object, ...]
+
+
+def wave(x: np.ndarray) -> tuple[float, np.ndarray]:
+    """To be minimised, with several basins."""
+    data = observe(coupled, x[None])
+    return -float(data.y[0]), -data.grad[0]
+
+
+def run(function: Callable[[np.ndarray], Answer], count: int, **chosen: object) -> tuple[Optimizer, list[str]]:
+    """Ask and tell one by one in the unit square, with each state through JSON; the reasons."""
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options=chosen, check_gradients=False)
+    reasons = []
+    for _ in range(count):
+        x = opt.ask()
+        reasons.append(opt.state.reason)
+        stored = json.loads(json.dumps(opt.state.to_json(), allow_nan=False))
+        assert State.from_json(stored) == opt.state
+        opt.tell(x, *function(x))
+    return opt, reasons
+
+
+def closest_pair(points: np.ndarray) -> float:
+    gaps = np.abs(points[:, None] - points[None]).max(axis=-1)
+    return float(gaps[np.triu_indices(len(points), 1)].min())
+
+
+def test_memory_survives_json():
+    full = Memory(
+        fit=fitted(observe(coupled, design(8, 2)), None, options()).fit,
+        trust={"global": 0.3, "local": 1.2},
+        radius=0.01,
+        spent={"global": 3},
+        open=(Expectation([0.1, 0.2], "local", 1e-5),),
+        descent=Descent([0.3, 0.4], 0.25, "restart"),
+        rested=7,
+        optima=([0.5, 0.6],),
+    )
+    for memory in (Memory(), full):
+        restored = Memory.from_json(json.loads(json.dumps(memory.to_json(), allow_nan=False)))
+        assert restored.to_json() == memory.to_json()
+        assert (restored.open, restored.descent, restored.optima) == (memory.open, memory.descent, memory.optima)
+    assert Memory.from_json({}) == Memory()
+
+
+def test_design_is_longer_without_gradients():
+    _, reasons = run(wave, 7)
+    assert reasons[:6] == ["initial"] * 5 + [reasons[5]]
+    assert reasons[5] != "initial"
+    _, blind = run(lambda x: (wave(x)[0], None), 8)
+    assert [reason == "initial" for reason in blind] == [True] * 6 + [False] * 2
+
+
+@pytest.fixture(scope="module")
+def long_run() -> tuple[Optimizer, list[str]]:
+    return run(wave, 40)
+
+
+def test_every_kind_of_step_has_its_turn_and_is_counted(long_run):
+    opt, reasons = long_run
+    assert set(reasons) == REASONS
+    spent = opt.state.memory["spent"]
+    assert spent == {kind: reasons.count(kind) for kind in spent}
+    assert set(spent) == REASONS - {"initial"}
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda y, g: (y, None), id="no gradients"),
+        pytest.param(lambda y, g: (y, [g[0], None]), id="one coordinate missing"),
+        pytest.param(lambda y, g: (y, g, 1e-4, 1e-4), id="noise that is told"),
+    ],
+)
+def test_restarts_need_exact_and_complete_gradients(spoil):
+    # By then the same function with all of its gradients has had restarts.
+    _, reasons = run(lambda x: spoil(*wave(x)), FIRST_RESTART + 5)
+    assert "restart" not in reasons
+
+
+@pytest.mark.parametrize(("chosen", "kind"), [({"descents": 0}, "restart"), ({"local": False, "descents": 0}, "local")])
+def test_steps_that_are_switched_off_do_not_come(chosen, kind, long_run):
+    assert kind in long_run[1][:FIRST_RESTART]
+    assert kind not in run(wave, FIRST_RESTART + 5, **chosen)[1]
+
+
+def test_places_where_searches_ended_are_told_points_apart_from_each_other(long_run):
+    opt, _ = long_run
+    optima = np.array(opt.state.memory["optima"])
+    assert len(optima) >= 2
+    assert closest_pair(optima) > 1e-9
+    assert all(np.abs(opt.history.x - x).max(axis=1).min() <= 1e-9 for x in optima)
+
+
+def test_a_point_that_is_pending_is_not_proposed_again():
+    """A corner is where steps of every kind end up."""
+    chosen = strategy("auto")
+    for dim in (1, 2):
+        x = design(dim + 6, dim)
+        data = Observations(x, x.sum(axis=1), np.ones_like(x))
+        corner = np.ones((1, dim))
+        points, _ = chosen.propose(chosen.update(chosen.start(dim, {}, 5), data), data, corner, 3)
+        assert closest_pair(np.concatenate([points, corner, x])) > 1e-9
+
+
+def test_a_batch_spreads():
+    """Global steps look beyond what the model expects of pending points."""
+    opt, _ = run(wave, 5)
+    assert closest_pair(opt.ask(5)) > 1e-3
+
+
+def test_points_that_are_told_twice_do_no_harm():
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, check_gradients=False)
+    for step in range(9):
+        x = opt.ask()
+        opt.tell(x, *wave(x))
+        opt.tell(x, wave(x)[0] + (0.1 if step == 3 else 0.0), wave(x)[1])
+    assert closest_pair(np.unique(opt.history.x, axis=0)) > 1e-9
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e12, 1e300])
+def test_size_of_y_does_not_matter(scale, long_run):
+    """Up to rounding: the scales are no powers of two."""
+    scaled, reasons = run(lambda x: (scale * wave(x)[0], scale * wave(x)[1]), 10)
+    assert reasons == long_run[1][:10]
+    np.testing.assert_allclose(scaled.history.x, long_run[0].history.x[:10], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(lambda x: (3.0, np.zeros(2)), id="constant"),
+        pytest.param(lambda x: (3.0, None), id="constant without gradients"),
+        pytest.param(lambda x: (3.0, np.full(2, 1e200)), id="constant with steep gradients"),
+        pytest.param(lambda x: (float(np.sign(np.sin(50 * x[0]))) * 1.7e308, None), id="the ends of the numbers"),
+        pytest.param(lambda x: (1e300 if x[0] > 0.8 else wave(x)[0], wave(x)[1]), id="far out"),
+        pytest.param(lambda x: (1.0 + np.spacing(1.0) * (x[0] > 0.5), np.array([1e-3, 1.0])), id="rounding"),
+        pytest.param(lambda x: (np.inf if x[1] > 0.6 else wave(x)[0], None), id="infinite"),
+        pytest.param(lambda x: (None if x[1] > 0.6 else wave(x)[0], wave(x)[1]), id="gradient without value"),
+        pytest.param(lambda x: (*wave(x), 1e200, 1e200), id="nothing but noise"),
+        pytest.param(lambda x: (float(x.sum()), np.ones(2)), id="linear"),
+    ],
+)
+def test_hard_data(answer):
+    opt, reasons = run(answer, 12)
+    assert set(reasons) <= REASONS
+    assert opt.box.contains(opt.history.x).all()
+    assert closest_pair(opt.history.x) > 1e-9
+    chosen = strategy("auto")
+    belief = chosen.belief(opt.state, opt._data, np.empty((0, 2)))
+    assert all(torch.isfinite(part).all() for part in belief.model.moments(torch.tensor(opt._data.x)))

@@ -10,7 +10,7 @@ import torch
 from auto_cases import coupled, design, observe, options
 from eign.data import Observations
 from eign.strategies import State, strategy
-from eign.strategies.auto.strategy import Descent, Expectation, Memory
+from eign.strategies.auto.memory import Descent, Expectation, Memory
 from eign.strategies.auto.surrogate import fitted
 from eign.study import Optimizer
 

@@ -65,8 +65,9 @@ class JointEvaluator:
     @classmethod
     def of(cls, rows: ConditionedRows) -> "JointEvaluator":
         """Invert the factor."""
-        whitener = invert_triangle(rows.factored.lower)
-        error = 2.0**-24 * float(np.linalg.norm(np.tril(whitener)))
+        # What is above the diagonal is undefined, and might not even fit into single precision.
+        whitener = np.tril(invert_triangle(rows.factored.lower))
+        error = 2.0**-24 * float(np.linalg.norm(whitener))
         whitener *= rows.row_scales
         weights = rows.factored.weights * rows.row_scales
         return cls(rows, whitener, weights, prior_variances(rows.hyper.terms), error)

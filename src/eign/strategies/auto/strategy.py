@@ -11,8 +11,8 @@ docs/auto.md describes the method; the numbers of its rules are here.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, final
+from dataclasses import replace
+from typing import Final, NamedTuple, final
 
 import numpy as np
 import torch
@@ -22,106 +22,22 @@ from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.search import maximize
 from eign.search.maximize import Effort
+from eign.strategies.auto.memory import RADIUS_AFTER_JUMP, SMALL, WORTH_A_STEP, Descent, Expectation, Memory, settled
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start
-from eign.strategies.auto.surrogate import KERNELS, Fit, Fitted, fitted
+from eign.strategies.auto.surrogate import KERNELS, Fitted, fitted
 from eign.strategies.design import generator, initial_proposal
 from eign.strategies.multistart import replay
 from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
-from eign.strategies.strategy import Belief, State, Strategy, contains, nearest
+from eign.strategies.strategy import Belief, State, Strategy, contains
 
-# Expected gains in standard deviations of what the model sees. Global steps look for more than the first, so that they
-# stay away from an optimum that was reached; if they expect less, there is room for other things: a local step that
-# gains more than the second; then restarts, and local steps down to the last, where an optimum is reached.
-_SMALL: Final = 1e-3
-_WORTH_A_STEP: Final = 1e-4
+# Below this an expected gain is nothing, and the best point an optimum.
 _NOTHING: Final = 1e-7
 # A global gain below this says only that the model knows of no place to go, and restarts may be as many.
 _BLIND: Final = 1e-10
-# A new ratio of what came to what was expected counts one fifth; a kind of step is never ruled out.
-_MEMORY: Final = 0.8
-_TRUST: Final = (0.05, 1.5)
-_FAILED: Final = 0.1
-_AS_EXPECTED: Final = 0.7
-_FIRST_RADIUS: Final = 0.2
-_RADIUS: Final = (1e-6, 0.5)
-_RADIUS_AFTER_JUMP: Final = 0.1
 # The model's errors are larger than what more candidates would find.
 _SEARCH: Final = Effort(restarts=8, raw_samples=256)
 _CONVERGED: Final = {"ftol": 1e-9, "gtol": 1e-6}
 _FIRST_STEP: Final = (1e-3, 0.25)
-
-
-@final
-@dataclass(frozen=True)
-class Expectation:
-    """A point that was proposed, and by how much it was to be better than the best value, in the model's units."""
-
-    x: list[float]
-    reason: str
-    gain: float
-
-
-@final
-@dataclass(frozen=True)
-class Descent:
-    """L-BFGS-B on the function: where it began, the length of its first step, and why: "restart", or "local"."""
-
-    start: list[float]
-    step: float
-    reason: str
-
-
-@final
-@dataclass(frozen=True)
-class Memory:
-    """What `auto` carries from one proposal to the next, plain data but for the fit.
-
-    Attributes:
-        fit: The model's choices.
-        trust: In "global" and "local" steps: how much of the gain that was expected came true.
-        radius: Of the trust region.
-        spent: Points proposed for each reason.
-        open: What was proposed and not told yet.
-        descent: The descent on the function that is under way; None if there is none.
-        rested: Observations when the last descent ended.
-        optima: Points where a search ended, `k x d`.
-    """
-
-    fit: Fit | None = None
-    trust: Mapping[str, float] = field(default_factory=lambda: {"global": 1.0, "local": 1.0})
-    radius: float = _FIRST_RADIUS
-    spent: Mapping[str, int] = field(default_factory=dict)
-    open: tuple[Expectation, ...] = ()
-    descent: Descent | None = None
-    rested: int = 0
-    optima: tuple[list[float], ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, from which `from_json` builds an equal object."""
-        return {
-            "fit": None if self.fit is None else self.fit.to_json(),
-            "trust": dict(self.trust),
-            "radius": self.radius,
-            "spent": dict(self.spent),
-            "open": [[one.x, one.reason, one.gain] for one in self.open],
-            "descent": None if self.descent is None else [self.descent.start, self.descent.step, self.descent.reason],
-            "rested": self.rested,
-            "optima": list(self.optima),
-        }
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> "Memory":
-        """What `to_json` described; nothing is the memory before the first proposal."""
-        if not stored:
-            return cls()
-        fit = None if stored["fit"] is None else Fit.from_json(stored["fit"])
-        read = {
-            "fit": fit,
-            "open": tuple(Expectation(*one) for one in stored["open"]),
-            "descent": None if stored["descent"] is None else Descent(*stored["descent"]),
-            "optima": tuple(stored["optima"]),
-        }
-        return cls(**{**stored, **read})
 
 
 class _Step(NamedTuple):
@@ -160,7 +76,7 @@ class Auto(Strategy):
         """A point of the design, the next of a descent, or the best step on the model."""
         if _is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
-        memory = _settled(Memory.from_json(state.memory), data)
+        memory = settled(Memory.from_json(state.memory), data)
         memory, going = _continued(memory, data)
         if going is not None and not contains(pending, going.x):
             return going.x, _remembered(state, memory, going, gain=None)
@@ -200,7 +116,7 @@ class Auto(Strategy):
         if not stalled:
             if near is not None and _comes_first(near, promise, memory.trust["local"]):
                 return near, memory, step.gain
-            if promise >= _SMALL or not (descends and _has_share(state, memory, blind=promise < _BLIND)):
+            if promise >= SMALL or not (descends and _has_share(state, memory, blind=promise < _BLIND)):
                 return step, memory, step.gain
             if near is not None:
                 return near, memory, step.gain
@@ -213,7 +129,7 @@ class Auto(Strategy):
 
 def _comes_first(near: _Step, promise: float, trust: float) -> bool:
     """Whether a local step is better than a global one that promises so much."""
-    return trust * near.gain >= promise or (promise < _SMALL and near.gain >= _WORTH_A_STEP)
+    return trust * near.gain >= promise or (promise < SMALL and near.gain >= WORTH_A_STEP)
 
 
 class _Best(NamedTuple):
@@ -243,7 +159,7 @@ def _global_step(model: Fitted, state: State) -> tuple[_Step, SurrogateAcquisiti
     Over what is expected of pending points, too: else the next point would be next to the best of them.
     """
     best = _model_incumbent(model)
-    acquisition: SurrogateAcquisition = LogEI(model.model, best.value + _SMALL)
+    acquisition: SurrogateAcquisition = LogEI(model.model, best.value + SMALL)
     if state.options["alpha"] > 0 and model.model.observations.has_grad.any():
         point = incumbent(model.model, is_noisy=model.noisy)
         acquisition = EIGN(model.model, point.best_f, point.best_grad, alpha=state.options["alpha"])
@@ -257,7 +173,7 @@ def _global_step(model: Fitted, state: State) -> tuple[_Step, SurrogateAcquisiti
         is_noisy=model.noisy,
     )
     x = found.x.numpy().copy()
-    gain = float(EI(model.model, best.value + _SMALL).evaluate(x[None])[0])
+    gain = float(EI(model.model, best.value + SMALL).evaluate(x[None])[0])
     return _Step(x, "global", gain), found.target
 
 
@@ -266,7 +182,7 @@ def _local_candidate(
 ) -> tuple[_Step | None, Memory]:
     """The step in the trust region, if it promises anything; if not, the incumbent is an optimum."""
     waiting = any(one.reason == "local" for one in memory.open)
-    if not state.options["local"] or waiting or contains(_points(memory.optima, state.dim), best.x):
+    if not state.options["local"] or waiting or memory.is_optimum(best.x):
         return None, memory
     near = local_step(model.model, best.x, memory.radius)
     if contains(pending, near.x):
@@ -291,13 +207,13 @@ def _has_share(state: State, memory: Memory, *, blind: bool) -> bool:
 def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
     """Whether the model has had d + 3 evaluations since the last descent, and none gained more than a little."""
     seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
-    reached = int(np.argmax(seen >= seen.max() - _SMALL))
+    reached = int(np.argmax(seen >= seen.max() - SMALL))
     return memory.descent is None and len(data) - max(reached + 1, memory.rested) >= data.dim + 3
 
 
 def _begun(model: Fitted, state: State, memory: Memory, data: Observations) -> Descent:
     """A descent from the best point told, unless that is an optimum; then from a new start."""
-    optima = _points(memory.optima, data.dim)
+    optima = memory.known_optima(data.dim)
     best = data.x[np.where(data.has_y, data.y, -np.inf).argmax()]
     if not contains(optima, best):
         return Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP)), "local")
@@ -317,50 +233,14 @@ def _continued(memory: Memory, data: Observations) -> tuple[Memory, _Step | None
     rows = np.array(sorted(used), dtype=np.intp)
     others = np.delete(data.y, rows)
     best = float(np.nanmax(others)) if np.isfinite(others).any() else -np.inf
-    optima = _points(memory.optima, data.dim)
+    optima = memory.known_optima(data.dim)
     if needed is not None and not is_hopeless(data, rows, best, optima):
         return memory, _Step(needed, memory.descent.reason, 0.0)
     known = rows[data.has_y[rows]]
     ends = memory.optima
     if len(known):
         ends = (*ends, data.x[known[data.y[known].argmax()]].tolist())
-    return replace(memory, descent=None, rested=len(data), optima=ends, radius=_RADIUS_AFTER_JUMP), None
-
-
-def _settled(memory: Memory, data: Observations) -> Memory:
-    """The memory after what was told: how far expectations came true, and how far steps may go."""
-    left: list[Expectation] = []
-    trust, radius, optima = dict(memory.trust), memory.radius, list(memory.optima)
-    for one in memory.open:
-        row, distance = nearest(data.x, np.array(one.x))
-        if distance > 1e-9:
-            left.append(one)
-            continue
-        if one.reason not in trust or memory.fit is None:
-            continue
-        before = data[:row]
-        best = float(before.y[before.has_y].max()) if before.has_y.any() else -np.inf
-        output = memory.fit.output
-        came = -np.inf
-        if data.has_y[row]:
-            came = float(output.values(data.y[row : row + 1])[0] - output.values(np.array([best]))[0])
-        ratio = came / max(one.gain, np.finfo(np.float64).tiny)
-        if one.gain >= _SMALL:
-            mixed = _MEMORY * trust[one.reason] + (1 - _MEMORY) * np.clip(ratio, 0, 2)
-            trust[one.reason] = float(np.clip(mixed, *_TRUST))
-        elif one.reason == "local" and ratio < _FAILED and one.gain < _WORTH_A_STEP:
-            # The model does not resolve what is left.
-            optima.append(before.x[np.where(before.has_y, before.y, -np.inf).argmax()].tolist())
-        radius = _next_radius(radius, one.reason, ratio)
-    return replace(memory, open=tuple(left), trust=trust, radius=radius, optima=tuple(optima))
-
-
-def _next_radius(radius: float, reason: str, ratio: float) -> float:
-    """Twice as far after a step as good as expected, a third after one that was not."""
-    if reason == "global":
-        return max(radius, _RADIUS_AFTER_JUMP) if ratio > 0 else radius
-    factor = 1 / 3 if ratio < _FAILED else 2.0 if ratio > _AS_EXPECTED else 1.0
-    return float(np.clip(radius * factor, *_RADIUS))
+    return replace(memory, descent=None, rested=len(data), optima=ends, radius=RADIUS_AFTER_JUMP), None
 
 
 def _remembered(state: State, memory: Memory, step: _Step, *, gain: float | None) -> State:
@@ -370,7 +250,3 @@ def _remembered(state: State, memory: Memory, step: _Step, *, gain: float | None
     memory = replace(memory, spent=spent, open=(*memory.open, *tracked))
     expected = state.expected_improvement if gain is None else gain
     return replace(state, memory=memory.to_json(), reason=step.reason, expected_improvement=expected)
-
-
-def _points(points: tuple[list[float], ...], dim: int) -> Array:
-    return np.array(points, dtype=np.float64).reshape(-1, dim)

@@ -1,0 +1,143 @@
+"""What `auto` remembers between proposals, and what it learns from what was told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, final
+
+import numpy as np
+
+from eign.arrays import Array
+from eign.data import Observations
+from eign.strategies.auto.surrogate import Fit
+from eign.strategies.strategy import contains, nearest
+
+# Expected gains in standard deviations of what the model sees. Global steps look for more than the first, so that they
+# stay away from an optimum that was reached; if they expect less, there is room for other things: a local step that
+# gains more than the second; then restarts, and smaller local steps.
+SMALL: Final = 1e-3
+WORTH_A_STEP: Final = 1e-4
+# A new ratio of what came to what was expected counts one fifth; a kind of step is never ruled out.
+_MEMORY: Final = 0.8
+_TRUST: Final = (0.05, 1.5)
+_FAILED: Final = 0.1
+_AS_EXPECTED: Final = 0.7
+_FIRST_RADIUS: Final = 0.2
+_RADIUS: Final = (1e-6, 0.5)
+RADIUS_AFTER_JUMP: Final = 0.1
+
+
+@final
+@dataclass(frozen=True)
+class Expectation:
+    """A point that was proposed, and by how much it was to be better than the best value, in the model's units."""
+
+    x: list[float]
+    reason: str
+    gain: float
+
+
+@final
+@dataclass(frozen=True)
+class Descent:
+    """L-BFGS-B on the function: where it began, the length of its first step, and why: "restart", or "local"."""
+
+    start: list[float]
+    step: float
+    reason: str
+
+
+@final
+@dataclass(frozen=True)
+class Memory:
+    """What `auto` carries from one proposal to the next, plain data but for the fit.
+
+    Attributes:
+        fit: The model's choices.
+        trust: In "global" and "local" steps: how much of the gain that was expected came true.
+        radius: Of the trust region.
+        spent: Points proposed for each reason.
+        open: What was proposed and not told yet.
+        descent: The descent on the function that is under way; None if there is none.
+        rested: Observations when the last descent ended.
+        optima: Points where a search ended, `k x d`.
+    """
+
+    fit: Fit | None = None
+    trust: Mapping[str, float] = field(default_factory=lambda: {"global": 1.0, "local": 1.0})
+    radius: float = _FIRST_RADIUS
+    spent: Mapping[str, int] = field(default_factory=dict)
+    open: tuple[Expectation, ...] = ()
+    descent: Descent | None = None
+    rested: int = 0
+    optima: tuple[list[float], ...] = ()
+
+    def is_optimum(self, x: Array) -> bool:
+        """Whether a search ended at this point."""
+        return contains(self.known_optima(len(x)), x)
+
+    def known_optima(self, dim: int) -> Array:
+        """All of them, `k x d`."""
+        return np.array(self.optima, dtype=np.float64).reshape(-1, dim)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which `from_json` builds an equal object."""
+        return {
+            "fit": None if self.fit is None else self.fit.to_json(),
+            "trust": dict(self.trust),
+            "radius": self.radius,
+            "spent": dict(self.spent),
+            "open": [[one.x, one.reason, one.gain] for one in self.open],
+            "descent": None if self.descent is None else [self.descent.start, self.descent.step, self.descent.reason],
+            "rested": self.rested,
+            "optima": list(self.optima),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Memory":
+        """What `to_json` described; nothing is the memory before the first proposal."""
+        if not stored:
+            return cls()
+        fit = None if stored["fit"] is None else Fit.from_json(stored["fit"])
+        read = {
+            "fit": fit,
+            "open": tuple(Expectation(*one) for one in stored["open"]),
+            "descent": None if stored["descent"] is None else Descent(*stored["descent"]),
+            "optima": tuple(stored["optima"]),
+        }
+        return cls(**{**stored, **read})
+
+
+def settled(memory: Memory, data: Observations) -> Memory:
+    """The memory after what was told: how far expectations came true, and how far steps may go."""
+    left: list[Expectation] = []
+    trust, radius, optima = dict(memory.trust), memory.radius, list(memory.optima)
+    for one in memory.open:
+        row, distance = nearest(data.x, np.array(one.x))
+        if distance > 1e-9:
+            left.append(one)
+            continue
+        if one.reason not in trust or memory.fit is None:
+            continue
+        before = data[:row]
+        best = float(before.y[before.has_y].max()) if before.has_y.any() else -np.inf
+        output = memory.fit.output
+        came = -np.inf
+        if data.has_y[row]:
+            came = float(output.values(data.y[row : row + 1])[0] - output.values(np.array([best]))[0])
+        ratio = came / max(one.gain, np.finfo(np.float64).tiny)
+        if one.gain >= SMALL:
+            mixed = _MEMORY * trust[one.reason] + (1 - _MEMORY) * np.clip(ratio, 0, 2)
+            trust[one.reason] = float(np.clip(mixed, *_TRUST))
+        elif one.reason == "local" and ratio < _FAILED and one.gain < WORTH_A_STEP:
+            # The model does not resolve what is left.
+            optima.append(before.x[np.where(before.has_y, before.y, -np.inf).argmax()].tolist())
+        radius = _next_radius(radius, one.reason, ratio)
+    return replace(memory, open=tuple(left), trust=trust, radius=radius, optima=tuple(optima))
+
+
+def _next_radius(radius: float, reason: str, ratio: float) -> float:
+    """Twice as far after a step as good as expected, a third after one that was not."""
+    if reason == "global":
+        return max(radius, RADIUS_AFTER_JUMP) if ratio > 0 else radius
+    factor = 1 / 3 if ratio < _FAILED else 2.0 if ratio > _AS_EXPECTED else 1.0
+    return float(np.clip(radius * factor, *_RADIUS))

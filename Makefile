@@ -41,7 +41,7 @@ bench: $(DEV_READY)  ## the benchmarks; hours, for BoTorch takes its time
 	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/batch_quality.py
 	$(BIN)/python benchmarks/gradient_check.py
-	$(BIN)/python benchmarks/paper_budgets.py
+	$(BIN)/python benchmarks/mirrored_acquisition.py
 	$(BIN)/python benchmarks/kill_study.py --kills 1000 --results results/kill_study.jsonl
 	$(BIN)/python benchmarks/optuna_comparison.py
 

@@ -245,11 +245,12 @@ def report(
     results: Annotated[Path, typer.Argument(help="A results file of eign paper, or the directory of an export.")],
     out: Annotated[Path, typer.Option(help="Directory for the report.")] = Path("eign-report"),
     spec: Annotated[Path | None, typer.Option(help="A TOML file with experiments of your own.")] = None,
+    svg: Annotated[bool, typer.Option(help="Whether figures are SVG files too, beside PNG.")] = True,
 ) -> None:
     """Make figures, tables and the verdict on every claim from the results, as a page and as Markdown."""
     from eign.campaign.report import write_report
 
-    page, text, *figures = write_report(results, out, spec=spec)
+    page, text, *figures = write_report(results, out, spec=spec, svg=svg)
     typer.echo(f"{page}\n{text}\n{len(figures)} figures in {out / 'figures'}")
 
 

@@ -10,7 +10,7 @@ from eign.campaign.experiments import EXPERIMENTS
 from eign.campaign.export import ExportedResults
 from eign.campaign.outcomes import gather
 from eign.campaign.report import make_report
-from eign.campaign.report_figures import draw_curves, method_styles, save
+from eign.campaign.report_figures import curves_of_common_seeds, draw_curves, method_styles, save
 from eign.campaign.report_markdown import as_markdown
 from eign.campaign.report_page import as_page
 from eign.campaign.report_words import RULE
@@ -97,6 +97,26 @@ class TestFigures:
             drawn = {line.get_label(): line.get_color() for line in axes.get_lines()}
             assert {name: look.colour for name, look in styles.items()}.items() <= drawn.items()
 
+    def test_a_method_has_one_colour_in_all_experiments_and_no_two_look_the_same(self):
+        for experiment in EXPERIMENTS.values():
+            styles = method_styles(experiment)
+            assert len(set(styles.values())) == len(experiment.methods)
+            assert styles["L-BFGS-B"].colour == "#000000"
+
+    def test_curves_are_of_the_seeds_that_all_methods_have(self):
+        results = made_up_results(
+            [ABLATION], range(5), keep=lambda _, method, seed: float(method != "dEI" or seed in (1, 3))
+        )
+        problem = gather(results, ABLATION).problems["shekel-4"]
+        curves = curves_of_common_seeds(problem)
+        assert all(len(curve) == 2 for curve in curves.values())
+        np.testing.assert_array_equal(curves["EI"], problem.runs["EI"].best[[1, 3]])
+        assert "curves are of common seeds" in checkpoint_table(problem).note
+        apart = made_up_results([ABLATION], range(2), keep=lambda _, method, seed: float((method == "dEI") == seed))
+        assert {
+            len(curve) for curve in curves_of_common_seeds(gather(apart, ABLATION).problems["shekel-4"]).values()
+        } == {1}
+
     def test_a_sweep_is_shaded_and_its_rival_is_not(self):
         styles = method_styles(EXPERIMENTS["alpha"])
         assert len(set(styles.values())) == len(EXPERIMENTS["alpha"].methods)
@@ -128,6 +148,7 @@ class TestReport:
         assert "no test can decide with fewer than" in text
         assert "- shekel-4, EI: 1 of 3 runs not finished, the furthest at 38 of 125 evaluations" in text
         assert "- shekel-4, dEI: 1 of 3 runs not begun" in text
+        assert "2 to 3 seeds; proposing points took" in text
         assert "There are no runs yet: eign paper truncation" in text
         assert RULE in text
         for link in re.findall(r"\]\((figures/[^)]+)\)", text):
@@ -138,6 +159,21 @@ class TestReport:
         assert page.count("plotly.js v") == 1
         assert len(re.findall(r'class="badge', page)) >= 18
         assert not re.search(r'<(?:script|img|link|iframe)[^>]+(?:src|href)="(?!data:)', page)
+
+    def test_an_extra_experiment_is_shown_when_it_has_runs_of_its_own(self, tmp_path):
+        mirrored = small_experiment(EXPERIMENTS["mirrored"])
+        for own in (False, True):
+            results = made_up_results([ABLATION, *[mirrored] * own], range(2))
+            report = make_report(results, tmp_path, [ABLATION, mirrored], {})
+            shown = [section.outcome.experiment.id for section in report.sections]
+            assert shown == ["ablation", *["mirrored"] * own]
+
+    def test_figures_are_svg_too_if_wanted(self, tmp_path):
+        results = made_up_results([ABLATION], range(2))
+        for svg in (False, True):
+            text = as_markdown(make_report(results, tmp_path, [ABLATION], {}, svg=svg), tmp_path)
+            assert (tmp_path / "figures" / "ablation.svg").exists() == svg
+            assert ("[SVG](figures/ablation.svg)" in text) == svg
 
     def test_nothing_at_all(self, tmp_path):
         report = make_report(ExportedResults({}), tmp_path, [EXPERIMENTS["ablation"]], {})

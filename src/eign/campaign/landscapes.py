@@ -146,7 +146,7 @@ def draw_landscapes(seed: int | None = None) -> "Figure":
         )
         drawn.posterior.set_title(method, loc="left")
         # The legend would cover the narrow peak where matplotlib puts it, and one is enough.
-        drawn.posterior.legend(frameon=False, fontsize="small", loc=(0.47, 0.5)).set_visible(column == 0)
+        drawn.posterior.legend(frameon=False, fontsize="small", loc=(0.39, 0.5)).set_visible(column == 0)
     axes[1, 0].autoscale(axis="y")
     for beside in axes[:, 1:].flat:
         beside.set_ylabel("")

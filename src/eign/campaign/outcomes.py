@@ -105,6 +105,12 @@ class ExperimentOutcome:
         return not any(problem.runs for problem in self.problems.values())
 
     @property
+    def hours(self) -> float:
+        """Spent on proposals, in all runs that are shown."""
+        times = (runs.seconds for problem in self.problems.values() for runs in problem.runs.values())
+        return float(sum(np.nansum(seconds) for seconds in times)) / 3600.0
+
+    @property
     def seeds(self) -> list[int]:
         """Of all runs."""
         return sorted({seed for p in self.problems.values() for runs in p.runs.values() for seed in runs.seeds})
@@ -116,12 +122,15 @@ def gather(results: AnyResults, experiment: Experiment) -> ExperimentOutcome:
     seeds = {record.seed for records in found.values() for record in records}
     missing, problems = [], {}
     for problem in experiment.problems:
-        runs = {}
+        runs: dict[str, MethodRuns] = {}
+        gaps: dict[str, list[str]] = {}
         for method in experiment.methods:
             records = found[problem.label, method.label]
             if (shown := _shown(records)) is not None:
                 runs[method.label] = shown
-            missing += _gaps(problem, method.label, records, seeds)
+            for gap in _gaps(problem, records, seeds):
+                gaps.setdefault(gap, []).append(method.label)
+        missing += [f"{problem.label}, {', '.join(methods)}: {gap}" for gap, methods in gaps.items()]
         problems[problem.label] = ProblemOutcome(problem, _optimum(problem) if runs else None, runs)
     return ExperimentOutcome(experiment, problems, tuple(missing))
 
@@ -149,18 +158,17 @@ def _shown(records: Sequence[RunRecord]) -> MethodRuns | None:
     )
 
 
-def _gaps(problem: ProblemSpec, method: str, records: Sequence[RunRecord], seeds: Iterable[int]) -> list[str]:
-    """One line for each kind of thing that is missing."""
+def _gaps(problem: ProblemSpec, records: Sequence[RunRecord], seeds: Iterable[int]) -> list[str]:
+    """One line for each kind of thing that is missing from the runs of a method."""
     wanted = len(set(seeds))
-    where = f"{problem.label}, {method}"
-    lines = [f"{where}: seed {record.seed} stopped: {record.error}" for record in records if record.error]
+    lines = [f"seed {record.seed} stopped: {record.error}" for record in records if record.error]
     unfinished = [record for record in records if not record.finished and not record.error]
     if unfinished:
         furthest = max(len(record) for record in unfinished)
         count = f"{len(unfinished)} of {wanted} runs"
-        lines.append(f"{where}: {count} not finished, the furthest at {furthest} of {problem.budget} evaluations")
+        lines.append(f"{count} not finished, the furthest at {furthest} of {problem.budget} evaluations")
     if len(records) < wanted:
-        lines.append(f"{where}: {wanted - len(records)} of {wanted} runs not begun")
+        lines.append(f"{wanted - len(records)} of {wanted} runs not begun")
     return lines
 
 

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, final
 
-import numpy as np
-
 from eign._version import __version__
 from eign.campaign.acquisition_costs import judge_acquisition_costs
 from eign.campaign.experiments import EXPERIMENTS
@@ -29,11 +27,11 @@ FIGURES: Final = "figures"
 @final
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure that was written: its PNG and its SVG, and what it shows."""
+    """A figure that was written: its PNG, what it shows, and its SVG if there is one."""
 
     png: Path
-    svg: Path
     caption: str
+    svg: Path | None = None
 
 
 @final
@@ -66,8 +64,7 @@ class Report:
     @property
     def hours(self) -> float:
         """Spent on proposals, over all runs that are shown; a run that two experiments share counts twice."""
-        times = [runs.seconds for s in self.sections for p in s.outcome.problems.values() for runs in p.runs.values()]
-        return float(sum(np.nansum(seconds) for seconds in times)) / 3600.0
+        return sum(section.outcome.hours for section in self.sections)
 
 
 def write_report(
@@ -77,6 +74,7 @@ def write_report(
     experiments: Iterable[Experiment] = tuple(EXPERIMENTS.values()),
     spec: str | Path | None = None,
     measured: Mapping[str, Judgement] | None = None,
+    svg: bool = True,
 ) -> list[Path]:
     """Write `index.html`, `report.md` and the figures, and return what was written.
 
@@ -86,6 +84,7 @@ def write_report(
         experiments: What to look for; those of the paper are shown also without runs.
         spec: A TOML file with further experiments.
         measured: Decisions about claims that do not rest on runs; None measures them now, in half a minute.
+        svg: Whether figures are written as SVG too.
     """
     from eign.campaign.report_markdown import as_markdown
     from eign.campaign.report_page import as_page
@@ -93,12 +92,12 @@ def write_report(
     directory, found = Path(out), open_results(results)
     sought = [*experiments, *([] if spec is None else load_experiments(spec))]
     directory.mkdir(parents=True, exist_ok=True)
-    report = make_report(found, directory, sought, measured)
+    report = make_report(found, directory, sought, measured, svg=svg)
     page, text = directory / PAGE, directory / TEXT
     page.write_text(as_page(report), encoding="utf-8")
     text.write_text(as_markdown(report, directory), encoding="utf-8")
     pictures = [path for section in report.sections for p in section.pictures for path in (p.png, p.svg)]
-    return [page, text, *pictures]
+    return [page, text, *filter(None, pictures)]
 
 
 def make_report(
@@ -106,6 +105,8 @@ def make_report(
     directory: Path,
     experiments: Sequence[Experiment],
     measured: Mapping[str, Judgement] | None = None,
+    *,
+    svg: bool = True,
 ) -> Report:
     """Gather, judge, tabulate and draw; the figures are written into the directory. See `write_report`."""
     outcomes = [gather(results, experiment) for experiment in experiments]
@@ -117,28 +118,45 @@ def make_report(
     if measured is None:
         measured = {"landscapes": judge_landscapes(), "costs": judge_acquisition_costs()}
     by_id = {} if is_trial else {outcome.experiment.id: outcome for outcome in outcomes}
-    shown = [outcome for outcome in outcomes if not (outcome.is_empty and outcome.experiment.extra)]
-    sections = tuple(_section(outcome, directory / FIGURES) for outcome in shown)
+    # Runs that an extra experiment shares with the paper's do not mean that it was asked for.
+    shared = {kind for outcome in outcomes if not outcome.experiment.extra for kind in _kinds_of_runs(outcome)}
+    shown = [outcome for outcome in outcomes if not outcome.experiment.extra or _kinds_of_runs(outcome) - shared]
+    sections = tuple(_section(outcome, directory / FIGURES, svg=svg) for outcome in shown)
     made = f"eign {__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     return Report(sections, tuple(judge_claims(by_id, measured)), is_trial, made)
 
 
-def _section(outcome: ExperimentOutcome, figures: Path) -> Section:
+def _kinds_of_runs(outcome: ExperimentOutcome) -> set[str]:
+    """What runs there are, whatever their seeds, as the keys that they would have with the first."""
+    experiment = outcome.experiment
+    return {
+        experiment.run(problem, method, 0).key
+        for problem, method in experiment.pairs()
+        if method.label in outcome.problems[problem.label].runs
+    }
+
+
+def _section(outcome: ExperimentOutcome, figures: Path, *, svg: bool) -> Section:
     name = outcome.experiment.id
+    kinds = ("png", "svg") if svg else ("png",)
     pictures = []
     if any(problem.name == MIXTURE for problem in outcome.experiment.problems):
-        png, svg = save(draw_landscapes(), figures, f"{name}-landscapes")
-        pictures.append(Picture(png, svg, "Posterior and acquisition from ten points, high regions shaded."))
+        files = save(draw_landscapes(), figures, f"{name}-landscapes", kinds)
+        pictures.append(_picture(files, "Posterior and acquisition from ten points, high regions shaded."))
     for regret, suffix, caption in (
         (False, "", "Mean and one standard error of the best value."),
         (True, "-regret", "Geometric mean and one standard error of the distance to the optimum."),
     ):
         if (figure := draw_curves(outcome, regret=regret)) is not None:
-            png, svg = save(figure, figures, f"{name}{suffix}")
-            pictures.append(Picture(png, svg, caption))
+            pictures.append(_picture(save(figure, figures, f"{name}{suffix}", kinds), caption))
     tables = {
         label: (checkpoint_table(problem), ending_table(problem))
         for label, problem in outcome.problems.items()
         if problem.runs
     }
     return Section(outcome, tuple(pictures), tables)
+
+
+def _picture(files: Sequence[Path], caption: str) -> Picture:
+    png, *vector = files
+    return Picture(png, caption, *vector)

@@ -5,10 +5,11 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from eign.arrays import Array
 from eign.campaign.outcomes import ExperimentOutcome, ProblemOutcome
 from eign.campaign.spec import Experiment
 from eign.plot import compare
-from eign.plot.style import Line, lines, shades
+from eign.plot.style import COLOURS, Line, lines, shades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,15 +18,21 @@ if TYPE_CHECKING:
 _COLUMNS: Final = 3
 _SWEPT: Final = "alpha = "
 
+# What most experiments have looks the same in all of them; black is for the rival that has no surrogate.
+_HOUSE: Final = {"EI-GN": COLOURS[0], "EI": COLOURS[1], "LogEI": COLOURS[2], "L-BFGS-B": COLOURS[-1]}
+
 
 def method_styles(experiment: Experiment) -> dict[str, Line]:
     """One style for each method, the same in all figures of the experiment; values of a parameter go by shades."""
     labels = [method.label for method in experiment.methods]
     swept = [label for label in labels if label.startswith(_SWEPT)]
-    others = [label for label in labels if label not in swept]
-    # The first colours of the house are near those of the shades.
-    rest = (look for look in lines() if not swept or look.dash != "solid")
-    return dict(zip(swept, shades(len(swept)), strict=True)) | dict(zip(others, rest, strict=False))
+    known = [label for label in labels if label in _HOUSE]
+    others = [label for label in labels if label not in swept and label not in known]
+    # Solid lines are near the shades.
+    dash = "dashed" if swept else "solid"
+    house = {label: Line(_HOUSE[label], dash) for label in known}
+    rest = (look for look in lines() if not (swept and look.dash == "solid") and look not in house.values())
+    return dict(zip(swept, shades(len(swept)), strict=True)) | house | dict(zip(others, rest, strict=False))
 
 
 def problem_styles(outcome: ExperimentOutcome, problem: ProblemOutcome) -> list[Line]:
@@ -52,14 +59,17 @@ def draw_curves(outcome: ExperimentOutcome, *, regret: bool = False) -> "Figure 
         _draw_panel(axes, outcome, problem, regret=regret)
     for unused in list(grid.flat)[len(drawable) :]:
         unused.set_visible(False)
-    handles = {
+    found = {
         label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
+    methods = [method.label for method in outcome.experiment.methods if method.label in found]
+    handles = {label: found[label] for label in dict.fromkeys([*methods, *found])}
+    rows_of_legend = ceil(len(handles) / (2 * columns))
     figure.legend(
         handles.values(),
         handles.keys(),
         loc="outside lower center",
-        ncols=min(len(handles), 2 * columns),
+        ncols=ceil(len(handles) / rows_of_legend),
         frameon=False,
     )
     return figure
@@ -67,14 +77,26 @@ def draw_curves(outcome: ExperimentOutcome, *, regret: bool = False) -> "Figure 
 
 def _draw_panel(axes: "Axes", outcome: ExperimentOutcome, problem: ProblemOutcome, *, regret: bool) -> None:
     start = drawn_from(problem)
-    curves = {method: runs.best for method, runs in problem.runs.items()}
+    curves = curves_of_common_seeds(problem)
     styles = problem_styles(outcome, problem)
     compare(curves, maximize=True, optimum=problem.optimum, regret=regret, start=start, styles=styles, axes=axes)
     if (legend := axes.get_legend()) is not None:
         legend.remove()
-    counts = sorted({len(runs.seeds) for runs in problem.runs.values()})
-    seeds = f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
-    axes.set_title(f"{problem.spec.label} ({seeds})", loc="left", fontsize=10)
+    count = min(len(curve) for curve in curves.values())
+    axes.set_title(f"{problem.spec.label} ({count} {'seed' if count == 1 else 'seeds'})", loc="left", fontsize=10)
+
+
+def curves_of_common_seeds(problem: ProblemOutcome) -> dict[str, Array]:
+    """The best value so far of each method, `runs x evaluations`, of the seeds that all methods have.
+
+    Seeds differ more than methods do: means over different seeds would show differences that are none. Without a common
+    seed all are taken.
+    """
+    common = set.intersection(*(set(runs.seeds) for runs in problem.runs.values()))
+    return {
+        method: runs.best[[not common or seed in common for seed in runs.seeds]]
+        for method, runs in problem.runs.items()
+    }
 
 
 def drawn_from(problem: ProblemOutcome) -> int:
@@ -89,6 +111,9 @@ def save(figure: "Figure", directory: Path, name: str, kinds: Iterable[str] = ("
 
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / f"{name}.{kind}" for kind in kinds]
+    # The layout is most of the work, and the same for all kinds.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
         for path in paths:
             metadata = {"Date": None} if path.suffix == ".svg" else {}

@@ -63,8 +63,9 @@ def _section(section: Section, directory: Path) -> str:
     outcome = section.outcome
     blocks = [f"## {outcome.experiment.title} (`{outcome.experiment.id}`)", f"{seeds_text(outcome)}."]
     for picture in section.pictures:
-        png, svg = (path.relative_to(directory).as_posix() for path in (picture.png, picture.svg))
-        blocks.append(f"![{picture.caption}]({png})\n\n{picture.caption} [SVG]({svg})")
+        image = f"![{picture.caption}]({picture.png.relative_to(directory).as_posix()})"
+        vector = f" [SVG]({picture.svg.relative_to(directory).as_posix()})" if picture.svg else ""
+        blocks.append(f"{image}\n\n{picture.caption}{vector}")
     for label, tables in section.tables.items():
         blocks.append(f"### {label}")
         blocks += [f"{as_table(table)}\n\n{table.note}" for table in tables]

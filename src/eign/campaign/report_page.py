@@ -7,8 +7,8 @@ from typing import Final
 from eign.campaign.judgements import JudgedClaim
 from eign.campaign.landscapes import PROBLEM as MIXTURE
 from eign.campaign.report import Report, Section
-from eign.campaign.report_figures import drawn_from, problem_styles
-from eign.campaign.report_words import RULE, TITLE, TRIAL, footer, seeds_text, tally
+from eign.campaign.report_figures import curves_of_common_seeds, drawn_from, problem_styles
+from eign.campaign.report_words import RULE, TITLE, TRIAL, count_of_seeds, footer, seeds_text, tally
 from eign.campaign.statistics import Verdict
 from eign.campaign.tables import Table
 from eign.plot.interactive import compare_interactive
@@ -88,7 +88,7 @@ def as_page(report: Report) -> str:
 
 def _claim(judged: JudgedClaim) -> str:
     claim, judgement = judged.claim, judged.judgement
-    seeds = f'<span class="soft">{judgement.seeds} seeds</span>' if judgement.seeds else ""
+    seeds = f'<span class="soft">{count_of_seeds(judgement.seeds)}</span>' if judgement.seeds else ""
     parts = "".join(
         f"<li>{_badge(part_judgement.verdict)} {escape(str(part))}: {escape(part_judgement.numbers)}</li>"
         for part, part_judgement in judged.parts
@@ -131,7 +131,7 @@ def _curves(section: Section, label: str) -> str:
 
     problem = section.outcome.problems[label]
     figure = compare_interactive(
-        {method: runs.best for method, runs in problem.runs.items()},
+        curves_of_common_seeds(problem),
         maximize=True,
         optimum=problem.optimum,
         start=drawn_from(problem),

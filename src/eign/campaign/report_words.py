@@ -32,11 +32,19 @@ def tally(claims: tuple[JudgedClaim, ...]) -> str:
     )
 
 
+def count_of_seeds(count: int) -> str:
+    """In words, with the plural that it needs."""
+    return "1 seed" if count == 1 else f"{count} seeds"
+
+
 def seeds_text(outcome: ExperimentOutcome) -> str:
-    """How many seeds there are."""
+    """How many seeds there are, and how long they took."""
     if outcome.is_empty:
         return f"There are no runs yet: eign paper {outcome.experiment.id}"
-    return f"{len(outcome.seeds)} seeds" if len(outcome.seeds) > 1 else "1 seed"
+    counts = {len(runs.seeds) for problem in outcome.problems.values() for runs in problem.runs.values()}
+    least, most = min(counts), max(counts)
+    seeds = f"{least} to {most} seeds" if least < most else count_of_seeds(most)
+    return f"{seeds}; proposing points took {60 * outcome.hours:.3g} minutes of one core"
 
 
 def footer(report: Report) -> str:

@@ -193,10 +193,13 @@ def build_problem(name: str, options: Mapping[str, Any], *, seed: int | None = N
 
 
 def quick_version(experiment: Experiment, *, evaluations: int = 2) -> Experiment:
-    """The same problems and methods with hardly any work: a few points, and a few evaluations after them."""
+    """The same problems and methods with hardly any work: a few points, and a few evaluations after them.
+
+    Extra experiments have new methods on the problems of the others: of those, two are enough.
+    """
     problems = tuple(
         replace(problem, initial=4, budget=4 + evaluations, restarts=2, raw_samples=32, checkpoints=())
-        for problem in experiment.problems
+        for problem in experiment.problems[: 2 if experiment.extra else None]
     )
     return replace(experiment, problems=problems, quick=True)
 

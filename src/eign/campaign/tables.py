@@ -58,6 +58,10 @@ def checkpoint_table(problem: ProblemOutcome) -> Table:
                 row.append(NOTHING if known is None else f"{known.mean:g} ± {known.error:g}")
         rows.append(tuple(row))
     note = "Mean and one standard error of the best value over seeds."
+    if len({runs.seeds for runs in problem.runs.values()}) > 1:
+        note += (
+            " Where methods have different seeds, compare them by the paired columns below; curves are of common seeds."
+        )
     return Table("Best value", tuple(headings), tuple(rows), note)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,11 @@ def run_examples() -> list[Path]:
     return [heat, hyper, policy, lab]
 
 
+def copy_profiles() -> Path:
+    """The picture of the judge's last report, for the page on `auto`."""
+    return Path(shutil.copy(DOCS.parent / "results/auto/auto-report.svg", DOCS / "figures/auto.svg"))
+
+
 if __name__ == "__main__":
-    for picture in [*draw(DOCS / "plots.md"), *run_examples()]:
+    for picture in [*draw(DOCS / "plots.md"), *run_examples(), copy_profiles()]:
         print(picture.relative_to(DOCS.parent))

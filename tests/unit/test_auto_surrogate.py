@@ -1,6 +1,7 @@
 """The model of `auto`: what it chooses, when it chooses again, and that it answers in the units of y."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ import torch
 from auto_cases import additive, coupled, design, observe, on_hartmann, options
 from eign.data import Observations
 from eign.strategies import strategy
-from eign.strategies.auto.surrogate import Fit, fitted, row_budget
+from eign.strategies.auto import surrogate
+from eign.strategies.auto.surrogate import Fit, fitted, row_budget, sample
+from eign.strategies.surrogate import within_row_budget
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -65,6 +68,28 @@ def test_rows_beyond_the_budget_are_gradients_left_out():
     model = fitted(data, None, options(rows=40)).model
     assert model.conditioned().factored.lower.shape[0] <= 40
     np.testing.assert_array_equal(np.asarray(model.observations.has_y), True)
+
+
+def test_hyperparameters_are_learned_from_a_sample_and_all_values_enter_the_model(monkeypatch):
+    data, learned_from = observe(coupled, design(40, 2)), []
+    candidate = surrogate._candidate
+
+    def watched(few, *arguments, **options):
+        learned_from.append(few)
+        return candidate(few, *arguments, **options)
+
+    monkeypatch.setattr(surrogate, "_SAMPLE", 15)
+    monkeypatch.setattr(surrogate, "_candidate", watched)
+    model = fitted(data, None, options(rows=60))
+    assert len(model.model.observations) == 40
+    few = sample(within_row_budget(data, 60), 15)
+    assert len(few) == 15
+    assert few.has_grad.any(axis=1).sum() == 10
+    # Two kernels, and noise or not.
+    assert learned_from == [few] * 3
+    grown = fitted(data, replace(model.fit, count=30), options(rows=60))
+    assert learned_from[3:] == [few]
+    assert (grown.fit.count, grown.fit.chosen) == (40, 40)
 
 
 def test_model_is_kept_refitted_and_chosen_anew_as_data_grow():

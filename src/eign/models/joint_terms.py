@@ -23,6 +23,11 @@ import numpy as np
 from eign.models.derivative_kernels import Array, Term, profile_derivatives
 from eign.models.joint_rows import Blocks, FoldedWeights, TrainingPairs
 
+# Numbers that stay in the second-level cache while they are worked on.
+_CACHED = 1 << 15
+# Derivatives of the profiles that the covariance matrix itself needs.
+_MATRIX_ORDER = 2
+
 
 class TermPairs(ABC):
     """One term of the kernel evaluated at the training pairs: its profiles, already times the term's weight."""
@@ -34,11 +39,11 @@ class TermPairs(ABC):
         self.corner = (slope_scales**2 * precision)[:, None, None]  # c
         # The same at all points and those with a gradient, n x m: E is antisymmetric in the points.
         self.across = self.scaled if pairs.delta.shape[1] == pairs.delta.shape[2] else -self.scaled.transpose(0, 2, 1)
-        profiles = profile_derivatives(term.profile, self._squared_distances(), order=order)
-        self.phi = tuple(term.weight * profile for profile in profiles)
+        self._evaluate(term, order)
 
     @abstractmethod
-    def _squared_distances(self) -> Array: ...
+    def _evaluate(self, term: Term, order: int) -> None:
+        """Keep the profiles."""
 
     @abstractmethod
     def add_covariance(self, blocks: Blocks, *, first: bool) -> None:
@@ -56,9 +61,10 @@ class TermPairs(ABC):
 class FullTermPairs(TermPairs):
     """A term in all coordinates: phi is n x n."""
 
-    def _squared_distances(self) -> Array:
+    def _evaluate(self, term: Term, order: int) -> None:
         squared = self.pairs.squared
-        return (self.precision @ squared.reshape(len(squared), squared[0].size)).reshape(squared.shape[1:])
+        r2 = (self.precision @ squared.reshape(len(squared), squared[0].size)).reshape(squared.shape[1:])
+        self.phi = tuple(term.weight * profile for profile in profile_derivatives(term.profile, r2, order=order))
 
     def add_covariance(self, blocks: Blocks, *, first: bool) -> None:
         """In one pass over the lower blocks, with no temporary if it is the first."""
@@ -164,65 +170,93 @@ class FullTermPairs(TermPairs):
 
 
 class AdditiveTermPairs(TermPairs):
-    """A mean of terms in one coordinate each: phi is d x n x n, and derivatives in two coordinates are independent."""
+    """A mean of terms in one coordinate each, where derivatives in two coordinates are independent.
 
-    def _squared_distances(self) -> Array:
-        return self.precision[:, None, None] * self.pairs.squared
+    Of the d x n x n profiles only two contractions are kept: most points may have no gradient, and passes over that
+    many numbers are what an evaluation costs. What pairs derivatives is |J| x m x n.
+
+    Attributes:
+        values: The sum of phi over the coordinates, n x n.
+        stretch: r^2 times the first derivative of phi in each coordinate, d x n x n; only for derivatives of C.
+        phi: The derivatives of phi in the observed coordinates, |J| x m x n; the third only for derivatives of C.
+        squared: r^2 in the observed coordinates, |J| x m x n.
+    """
+
+    def _evaluate(self, term: Term, order: int) -> None:
+        _, m, n = self.pairs.shape
+        dimension, observed = len(self.precision), self.pairs.components
+        few = 2 * m < n
+        self.values = np.zeros((n, n))
+        self.stretch = np.empty((dimension, n, n) if order > _MATRIX_ORDER else (0, n, n))
+        inner = [np.empty((dimension, m, n)) for _ in range(order)]
+        step = max(1, _CACHED // max(n * n, 1))
+        for first in range(0, dimension, step):
+            block = slice(first, first + step)
+            r2 = self.precision[block, None, None] * self.pairs.squared[block]
+            phi = profile_derivatives(term.profile, r2, order=1 if few else order)
+            self.values += phi[0].sum(0)
+            np.multiply(r2[: len(self.stretch)], phi[1][: len(self.stretch)], out=self.stretch[block])
+            if few:
+                phi = profile_derivatives(term.profile, r2[:, :m], order=order)
+            for target, profile in zip(inner, phi[1:], strict=True):
+                target[block] = profile[:, :m]
+        self.values *= term.weight
+        self.stretch *= term.weight
+        self.phi = tuple(term.weight * profile[observed] for profile in inner)
+        self.squared = self.precision[observed][:, None, None] * self.pairs.squared[observed, :m]
 
     def add_covariance(self, blocks: Blocks, *, first: bool) -> None:
         """Among derivatives only the diagonal blocks."""
         _, m, _ = self.pairs.shape
-        observed = self.pairs.components
-        phi0, phi1, phi2 = self.phi[:3]
+        phi1, phi2 = self.phi[:2]
         if first:
             blocks.values[...], blocks.mixed[...], blocks.slopes[...] = 0.0, 0.0, 0.0
-        blocks.values[...] += self.value_scale**2 * phi0.sum(0)
-        blocks.mixed[...] += (self.value_scale * phi1[observed, :m]) * self.scaled
-        among = self.scaled[:, :, :m]
+        blocks.values[...] += self.value_scale**2 * self.values
+        blocks.mixed[...] += (self.value_scale * phi1) * self.scaled
         diagonal = np.einsum("iaib->iab", blocks.slopes)
-        diagonal -= phi2[observed, :m, :m] * among**2 + self.corner * phi1[observed, :m, :m]
+        diagonal -= phi2[:, :, :m] * self.scaled[:, :, :m] ** 2 + self.corner * phi1[:, :, :m]
 
     def traces(self, weights: FoldedWeights) -> Array:
         """The formula of a full term for each coordinate on its own, with W_00 shared."""
-        _, m, _ = self.pairs.shape
-        observed = self.pairs.components
-        phi0, phi1, phi2, _ = self.phi
-        squared, scale = self._squared_distances(), self.value_scale
-        inner = tuple(profile[observed, :m, :m] for profile in self.phi)
+        _, m, n = self.pairs.shape
+        scale, dimension = self.value_scale, len(self.precision)
+        phi1, phi2, _ = self.phi
+        inner = tuple(profile[:, :, :m] for profile in self.phi)
         along = weights.mixed * self.scaled
         bent = weights.diagonal * self.scaled[:, :, :m] ** 2
-        mixed = 2.0 * scale * np.einsum("iab,iab->i", along, phi1[observed, :m])
-        curved = np.einsum("iab,iab->i", bent, inner[2])
-        corner = self.corner[:, 0, 0] * np.einsum("iab,iab->i", weights.diagonal, inner[1])
-        change = (scale**2 * phi1) * weights.values
-        change[observed, :m] += (2.0 * scale * phi2[observed, :m]) * along
-        change[observed, :m, :m] -= inner[3] * bent + self.corner * inner[2] * weights.diagonal
-        result = np.empty(len(self.precision) + 1)
-        result[:-1] = -np.einsum("kab,kab->k", squared, change)
-        result[:-1][observed] += 4.0 * curved + 2.0 * corner - 2.0 * mixed
-        result[-1] = scale**2 * np.vdot(weights.values, phi0.sum(0)) + (mixed - curved - corner).sum()
+        mixed = 2.0 * scale * np.einsum("iab,iab->i", along, phi1)
+        curved = np.einsum("iab,iab->i", bent, inner[1])
+        corner = self.corner[:, 0, 0] * np.einsum("iab,iab->i", weights.diagonal, inner[0])
+        change = (2.0 * scale * phi2) * along
+        change[:, :, :m] -= inner[2] * bent + self.corner * inner[1] * weights.diagonal
+        result = np.empty(dimension + 1)
+        result[:-1] = -(scale**2) * (self.stretch.reshape(dimension, n * n) @ weights.values.ravel())
+        result[:-1][self.pairs.components] += (
+            4.0 * curved + 2.0 * corner - 2.0 * mixed - np.einsum("kab,kab->k", self.squared, change)
+        )
+        result[-1] = scale**2 * np.vdot(weights.values, self.values) + (mixed - curved - corner).sum()
         return result
 
     def products(self, values: Array, slopes: Array) -> Array:
         """The formula of a full term for each coordinate on its own; a_0 acts on all, a_k on coordinate k."""
         count, m, n = self.pairs.shape
-        observed, scale, squared = self.pairs.components, self.value_scale, self._squared_distances()
-        phi0, phi1, phi2, phi3 = self.phi
+        observed, scale = self.pairs.components, self.value_scale
+        phi1, phi2, phi3 = self.phi
         q = self.across * slopes[:, None, :]
-        bent = phi2[observed, :, :m] * q
+        bent = phi2.transpose(0, 2, 1) * q
         result = np.zeros((n + count * m, len(self.precision) + 1))
-        mixed = scale * np.einsum("iab,iab->ai", phi1[observed, :, :m], q)
-        result[:n, -1] = scale**2 * (phi0.sum(0) @ values) - mixed.sum(1)
-        result[:n, :-1] = -(scale**2) * ((squared * phi1) @ values).T
-        result[:n, :-1][:, observed] += scale * np.einsum("iab,iab->ai", squared[observed, :, :m], bent) + 2.0 * mixed
+        mixed = scale * np.einsum("iba,iab->ai", phi1, q)
+        result[:n, -1] = scale**2 * (self.values @ values) - mixed.sum(1)
+        result[:n, :-1] = -(scale**2) * (self.stretch @ values).T
+        result[:n, :-1][:, observed] += scale * np.einsum("iba,iab->ai", self.squared, bent) + 2.0 * mixed
         curved = np.einsum("iab,iab->ia", self.scaled[:, :, :m], bent[:, :m])
         pushed = scale * self.scaled * values
-        own = np.einsum("iab,iab->ia", phi1[observed, :m], pushed) - curved
-        own -= self.corner[:, 0] * np.matmul(phi1[observed, :m, :m], slopes[:, :, None])[:, :, 0]
-        twist = phi2[observed, :m] * pushed
-        twist[:, :, :m] -= phi3[observed, :m, :m] * self.scaled[:, :, :m] * q[:, :m]
-        twist[:, :, :m] -= self.corner * phi2[observed, :m, :m] * slopes[:, None, :]
-        moved = 2.0 * (curved - own) - np.einsum("iab,iab->ia", squared[observed, :m], twist)
+        own = np.einsum("iab,iab->ia", phi1, pushed) - curved
+        own -= self.corner[:, 0] * np.matmul(phi1[:, :, :m], slopes[:, :, None])[:, :, 0]
+        twist = phi2 * pushed
+        twist[:, :, :m] -= phi3[:, :, :m] * self.scaled[:, :, :m] * q[:, :m]
+        twist[:, :, :m] -= self.corner * phi2[:, :, :m] * slopes[:, None, :]
+        moved = 2.0 * (curved - own) - np.einsum("iab,iab->ia", self.squared, twist)
         for k, component in enumerate(np.arange(len(self.precision))[observed]):
             result[n + k * m : n + (k + 1) * m, component] = moved[k]
         result[n:, -1] = own.ravel()

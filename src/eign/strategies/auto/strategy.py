@@ -217,7 +217,7 @@ def _begun(model: Fitted, state: State, memory: Memory, data: Observations) -> D
     best = data.x[np.where(data.has_y, data.y, -np.inf).argmax()]
     if not contains(optima, best):
         return Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP)), "local")
-    start = new_start(model.model, data.x, optima, generator(state, 1))
+    start = new_start(model.model, data.x, optima, best, generator(state, 1))
     return Descent(start.tolist(), _FIRST_STEP[1], "restart")
 
 

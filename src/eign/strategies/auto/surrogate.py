@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from eign.arrays import Array
 from eign.data import Observations, Standardization
@@ -35,6 +36,8 @@ _NOISE_MARGIN: Final = 10.0
 _EVALUATIONS: Final = 12
 # Kernel and noise are chosen after so many refits: three fits instead of one.
 _CHOICES: Final = 3.0
+# Hyperparameters are learned from so many points, whatever the number of values.
+_SAMPLE: Final = 200
 _SMALLEST_ROW_BUDGET: Final = 600
 _GRADIENTS: Final = 20
 
@@ -127,17 +130,32 @@ def fitted(data: Observations, last: Fit | None, options: Mapping[str, Any]) -> 
         seen = Observations(seen.x, seen.y, None, seen.y_var)
     level = 0.0 if options["noise"] in (None, "learn") else float(options["noise"])
     known_noise = level > 0 or bool((data.y_var > 0).any())
+    fit = last
     if last is None or _has_grown(data, last.chosen, _CHOICES * options["refit"]):
-        return _chosen(seen, last, options, level=level, known_noise=known_noise)
-    start = last.hyperparameters[last.kernel]
-    if not _has_grown(data, last.count, options["refit"]):
-        model = _model(seen, last.output, last.kernel, noise=_noise(level, learn=last.noisy), start=start)
-        return Fitted(model, last, last.noisy or known_noise)
-    shapes = outputs(seen, compressed=options["compress"])
-    best = _candidate(seen, shapes, last.kernel, start, noise=_noise(level, learn=last.noisy))
-    found = {**last.hyperparameters, last.kernel: best.model.hyperparameters}
-    fit = replace(last, count=len(data), output=best.output, hyperparameters=found)
-    return Fitted(best.model, fit, best.noisy or known_noise)
+        fit = _chosen(seen, last, options, level=level, known_noise=known_noise)
+    elif _has_grown(data, last.count, options["refit"]):
+        fit = _refitted(seen, last, options, level=level)
+    assert fit is not None, "without a last one it is chosen"
+    start = fit.hyperparameters[fit.kernel]
+    model = _model(seen, fit.output, fit.kernel, noise=_noise(level, learn=fit.noisy), start=start)
+    return Fitted(model, fit, fit.noisy or known_noise)
+
+
+def sample(data: Observations, count: int) -> Observations:
+    """All points with a gradient, and evenly through time as many of the others as make `count` points.
+
+    >>> data = Observations(np.linspace(0, 1, 6)[:, None], np.arange(6.0), [[0], [1], [np.nan], *[[np.nan]] * 3])
+    >>> sample(data, 4).y.tolist()
+    [0.0, 1.0, 2.0, 5.0]
+    """
+    if len(data) <= count:
+        return data
+    has_gradient: NDArray[np.bool_] = np.asarray(data.has_grad.any(axis=1))
+    others = np.flatnonzero(~has_gradient)
+    room = min(max(count - int(has_gradient.sum()), 0), len(others))
+    kept = has_gradient.copy()
+    kept[others[np.linspace(0, len(others) - 1, room).round().astype(np.intp)]] = True
+    return data[np.flatnonzero(kept)]
 
 
 def _has_grown(data: Observations, count: int, share: float) -> bool:
@@ -163,10 +181,20 @@ def _noise(level: float, *, learn: bool) -> Noise:
     return "learn" if learn else level
 
 
+def _refitted(seen: Observations, last: Fit, options: Mapping[str, Any], *, level: float) -> Fit:
+    """The last choices but for the output, with hyperparameters for what was seen since."""
+    shapes, noise = outputs(seen, compressed=options["compress"]), _noise(level, learn=last.noisy)
+    start = last.hyperparameters[last.kernel]
+    best = _candidate(sample(seen, _SAMPLE), shapes, last.kernel, start, noise=noise)
+    found = {**last.hyperparameters, last.kernel: best.model.hyperparameters}
+    return replace(last, count=len(seen), output=best.output, hyperparameters=found)
+
+
 def _chosen(
-    data: Observations, last: Fit | None, options: Mapping[str, Any], *, level: float, known_noise: bool
-) -> Fitted:
-    shapes = outputs(data, compressed=options["compress"])
+    seen: Observations, last: Fit | None, options: Mapping[str, Any], *, level: float, known_noise: bool
+) -> Fit:
+    """Kernel, output and noise anew, with their hyperparameters."""
+    data, shapes = sample(seen, _SAMPLE), outputs(seen, compressed=options["compress"])
     kernels = KERNELS if options["kernel"] == "choose" else (options["kernel"],)
     known = {} if last is None else dict(last.hyperparameters)
     noisy = options["noise"] == "learn" or (last is not None and last.noisy and not known_noise)
@@ -180,8 +208,7 @@ def _chosen(
         if other.evidence > best.evidence + (_NOISE_MARGIN if other.noisy else -_NOISE_MARGIN):
             candidates, best = [*candidates, other], other
     known.update({one.kernel: one.model.hyperparameters for one in candidates})
-    fit = Fit(len(data), len(data), best.kernel, best.output, best.noisy, known)
-    return Fitted(best.model, fit, best.noisy or known_noise)
+    return Fit(len(seen), len(seen), best.kernel, best.output, best.noisy, known)
 
 
 def _candidate(

@@ -58,7 +58,7 @@ class Memory:
         spent: Points proposed for each reason.
         open: What was proposed and not told yet.
         descent: The descent on the function that is under way; None if there is none.
-        rested: Observations when the last descent ended.
+        rested: Observations when the last descent ended, or the design.
         optima: Points where a search ended, `k x d`.
     """
 

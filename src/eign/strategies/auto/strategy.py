@@ -81,7 +81,8 @@ class Auto(Strategy):
         if going is not None and not contains(pending, going.x):
             return going.x, _remembered(state, memory, going, gain=None)
         model = fitted(data, memory.fit, state.options)
-        memory = replace(memory, fit=model.fit)
+        # The model's own evaluations are those after the design: only they can show that it is no use.
+        memory = replace(memory, fit=model.fit, rested=len(data) if memory.fit is None else memory.rested)
         step, memory, expected = self._step(model, state, memory, data, pending)
         best = float(data.y[data.has_y].max())
         gain = min(expected / float(model.fit.output.slope(np.array(best))), LARGEST)

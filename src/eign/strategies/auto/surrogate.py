@@ -2,7 +2,7 @@
 
 | choice | candidates | how |
 |---|---|---|
-| kernel | full; slow additive + fast additive + full | each is fitted, the better information criterion wins |
+| kernel | full; slow additive + fast additive + full | each is fitted, the more likely one wins |
 | output | linear; compressed from top or bottom, three scales each | profile likelihood, with one factorisation |
 | noise | none; learned for values and gradients | the winner is fitted with the other, and must lose clearly |
 
@@ -32,6 +32,10 @@ KERNELS: Final = ("matern52", "two-additive+full")
 # So much more likely, in natural logarithms, the data must be with noise before it is believed. Functions without noise
 # gain up to 7, as small noise has a large prior density; with noise of a tenth of the spread 20 points gain 10 to 20.
 _NOISE_MARGIN: Final = 10.0
+# What a hyperparameter costs beside its prior density, in natural logarithms: by Laplace's approximation half of
+# log(c / 2 pi) for a curvature of c, about 20 where the data determine it. The half of log N of the Bayesian information
+# criterion counts the prior twice, and finds additive functions late.
+_PRICE: Final = 0.5
 # A refit starts from the last one, and need not end: the next goes on from there.
 _EVALUATIONS: Final = 12
 # Kernel and noise are chosen after so many refits: three fits instead of one.
@@ -166,8 +170,8 @@ class _Candidate(NamedTuple):
     """A model with all its choices, and how likely they are.
 
     Attributes:
-        evidence: Log posterior density of data and hyperparameters, less half of log N for each hyperparameter of the
-            terms beyond the first, N the number of values and derivatives: the Bayesian information criterion.
+        evidence: Log posterior density of data and hyperparameters, less what each hyperparameter of the terms beyond
+            the first costs.
     """
 
     evidence: float
@@ -223,8 +227,7 @@ def _candidate(
         output = shapes[int(np.argmax(likelihoods + jacobians))]
     model = _model(data, output, kernel, noise=noise, start=start)
     end = model.fit_hyperparameters(evaluations=_EVALUATIONS if start is not None else 3 * _EVALUATIONS)
-    numbers = float(data.has_y.sum() + data.has_grad.sum())
-    penalty = 0.5 * (len(model.hyperparameters.terms) - 1) * (data.dim + 1) * np.log(numbers)
+    penalty = _PRICE * (len(model.hyperparameters.terms) - 1) * (data.dim + 1)
     return _Candidate(
         output.log_jacobian(data) - float(end.value[0]) - penalty, kernel, output, noise == "learn", model
     )

@@ -33,8 +33,8 @@ KERNELS: Final = ("matern52", "two-additive+full")
 # gain up to 7, as small noise has a large prior density; with noise of a tenth of the spread 20 points gain 10 to 20.
 _NOISE_MARGIN: Final = 10.0
 # What a hyperparameter costs beside its prior density, in natural logarithms: by Laplace's approximation half of
-# log(c / 2 pi) for a curvature of c, about 20 where the data determine it. The half of log N of the Bayesian information
-# criterion counts the prior twice, and finds additive functions late.
+# log(c / 2 pi) for a curvature of c, about 20 where the data determine it. The half of log N of the Bayesian
+# information criterion counts the prior twice, and finds additive functions late.
 _PRICE: Final = 0.5
 # A refit starts from the last one, and need not end: the next goes on from there.
 _EVALUATIONS: Final = 12

@@ -82,7 +82,7 @@ def ending_table(problem: ProblemOutcome) -> Table:
         rows.append((method, regret, found, *targets, _suggestion_time(runs), *tests.get(method, (NOTHING,) * 3)))
     compared = (f"minus {reference}", "p", "p (Holm)") if reference else ()
     width = len(headings) + len(compared)
-    best = "the optimum" if optimum is not None else f"the best value seen, {problem.reference:.4g},"
+    best = "the optimum" if optimum is not None else f"the best value seen, {problem.reference:.4g}"
     note = (
         f"After {spec.budget} evaluations, or as many as there are. Regret: geometric mean. Found: within "
         f"{FOUND:.0%} of the gain, which is from the median of the initial designs' best to {best}. To a share of "

@@ -28,7 +28,7 @@ _ANYWHERE: Final = 8
 # Evaluations over which the gain of a descent is compared with the gain before.
 _WINDOW: Final = 3
 _HOPE: Final = 2.0
-_CONVERGING: Final = 0.3
+_CONVERGING: Final = 0.1
 
 
 class LocalStep(NamedTuple):
@@ -81,7 +81,7 @@ def _peak(model: JointGradientGP, seen: Array, optima: Array, rng: np.random.Gen
 def is_hopeless(data: Observations, rows: NDArray[np.intp], best: float, optima: Array) -> bool:
     r"""Whether a descent, the `rows` of the data in their order, will not get above `best`.
 
-    It has come to a known optimum, or it converges below: its gradient has fallen to a third, and its gains shrink so
+    It has come to a known optimum, or it converges below: its gradient has fallen to a tenth, and its gains shrink so
     fast that their sum is too little. If the last three evaluations gained b and the three before a > b, a geometric
     series has :math:`b^2 / (a - b)` left, and twice that is granted. Small gains alone say nothing: a descent over a
     plain gains little until it finds the valley.

@@ -38,7 +38,7 @@ def wavy(n: int = 12, d: int = 3, seed: int = 0, missing: float = 0.0) -> tuple[
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("missing", [0.0, 0.4])
+@pytest.mark.parametrize("missing", [0.0, 0.4, 0.8])
 @pytest.mark.parametrize("learned", [False, True])
 def test_gradient_of_the_objective(kernel: str, missing: float, learned: bool) -> None:
     data = JointData.of(*wavy(missing=missing))

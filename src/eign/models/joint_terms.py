@@ -195,7 +195,8 @@ class AdditiveTermPairs(TermPairs):
             r2 = self.precision[block, None, None] * self.pairs.squared[block]
             phi = profile_derivatives(term.profile, r2, order=1 if few else order)
             self.values += phi[0].sum(0)
-            np.multiply(r2[: len(self.stretch)], phi[1][: len(self.stretch)], out=self.stretch[block])
+            if order > _MATRIX_ORDER:
+                np.multiply(r2, phi[1], out=self.stretch[block])
             if few:
                 phi = profile_derivatives(term.profile, r2[:, :m], order=order)
             for target, profile in zip(inner, phi[1:], strict=True):

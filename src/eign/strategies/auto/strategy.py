@@ -38,6 +38,8 @@ _BLIND: Final = 1e-10
 _SEARCH: Final = Effort(restarts=8, raw_samples=256)
 _CONVERGED: Final = {"ftol": 1e-9, "gtol": 1e-6}
 _FIRST_STEP: Final = (1e-3, 0.25)
+# Evaluations without gain after which a descent has its turn. The same in all dimensions: a gradient says more in more.
+_PATIENCE: Final = 7
 
 
 class _Step(NamedTuple):
@@ -206,10 +208,10 @@ def _has_share(state: State, memory: Memory, *, blind: bool) -> bool:
 
 
 def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
-    """Whether the model has had d + 3 evaluations since the last descent, and none gained more than a little."""
+    """Whether the model has had its evaluations since the last descent, and none gained more than a little."""
     seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
     reached = int(np.argmax(seen >= seen.max() - SMALL))
-    return memory.descent is None and len(data) - max(reached + 1, memory.rested) >= data.dim + 3
+    return memory.descent is None and len(data) - max(reached + 1, memory.rested) >= _PATIENCE
 
 
 def _begun(model: Fitted, state: State, memory: Memory, data: Observations) -> Descent:

@@ -49,40 +49,31 @@ def test_local_step_finds_the_best_mean_nearby():
     assert local_step(MODEL, center, radius).mean >= best - 1e-6
 
 
-OPTIMA = np.array([[0.2, 0.2], [0.8, 0.5]])
-BEST = OPTIMA[1]
-
-
-def _starts(optima: np.ndarray) -> list[np.ndarray]:
+def test_a_new_start_keeps_away_from_optima_and_points_seen():
     seen = MODEL.observations.x
-    return [new_start(MODEL, seen, optima, BEST, np.random.default_rng(seed)) for seed in range(60)]
-
-
-def test_new_starts_are_hops_peaks_and_anywhere():
-    starts = _starts(OPTIMA)
+    optima = np.array([[0.2, 0.2], [0.8, 0.5]])
+    starts = [new_start(MODEL, seen, optima, np.random.default_rng(seed)) for seed in range(12)]
+    gaps = [np.abs(points - start).max(axis=1).min() for start in starts for points in (seen,)]
+    assert min(gaps) > 1e-3
     assert all(((start >= 0) & (start <= 1)).all() for start in starts)
-    assert len({tuple(start) for start in starts}) > 30
-    near_the_best = sum(np.abs(start - BEST).max() <= 0.4 for start in starts)
-    # A third are hops, and the square covers half of the others: 40 of 60, give or take 4.
-    assert 25 < near_the_best < 55
-    # The peaks of four bounds are few points, found again and again.
-    rounded = [tuple(np.round(start, 2)) for start in starts]
-    again = {start for start in rounded if rounded.count(start) > 2}
-    assert again
-    for peak in again:
-        assert np.abs(OPTIMA - peak).max(axis=1).min() > 0.09
+    # The blind third goes as far from everything as it can, wherever that is.
+    near = [start for start in starts if np.abs(optima - start).max(axis=1).min() <= 0.1]
+    widest = [np.abs(seen - start).max(axis=1).min() for start in near]
+    assert all(gap > 0.15 for gap in widest)
+    assert len({tuple(start) for start in starts}) > 2
 
 
-def test_a_new_start_needs_no_peak():
+def test_a_new_start_is_blind_where_every_peak_is_known():
+    seen = MODEL.observations.x
     everywhere = np.stack(np.meshgrid(*[np.linspace(0, 1, 11)] * 2), axis=-1).reshape(-1, 2)
-    rounded = [tuple(np.round(start, 2)) for start in _starts(everywhere)]
-    assert max(rounded.count(start) for start in rounded) <= 2
+    start = new_start(MODEL, seen, everywhere, np.random.default_rng(3))
+    # Fourteen points leave a square of this half width.
+    assert np.abs(seen - start).max(axis=1).min() > 0.15
 
 
-def _descent(y: list[float], slopes: list[float] | None = None) -> tuple[Observations, np.ndarray]:
+def _descent(y: list[float]) -> tuple[Observations, np.ndarray]:
     x = np.linspace(0.1, 0.9, len(y))[:, None]
-    grad = np.array(2.0 ** -np.arange(len(y)) if slopes is None else slopes)[:, None]
-    return Observations(x, y, grad), np.arange(len(y))
+    return Observations(x, y), np.arange(len(y))
 
 
 NOWHERE = np.empty((0, 1))
@@ -104,17 +95,6 @@ NOWHERE = np.empty((0, 1))
 def test_hopeless(y, best, hopeless):
     data, rows = _descent(y) if y else (Observations(np.full((1, 1), 0.5), [0.0]), np.empty(0, dtype=np.intp))
     assert is_hopeless(data, rows, best, NOWHERE) is hopeless
-
-
-def test_small_gains_on_a_plain_are_not_hopeless():
-    y = [0, 4, 6, 7, 7.5, 7.75, 7.875]
-    for slopes, hopeless in [
-        ([4, 3, 2, 2, 2, 2, 2], False),
-        ([1, 1, 1, 1, 2, 3, 4], False),
-        ([9, 8, 7, 6, 5, 4, 0.5], True),
-    ]:
-        data, rows = _descent(y, slopes)
-        assert is_hopeless(data, rows, 100.0, NOWHERE) is hopeless
 
 
 def test_hopeless_at_an_optimum_that_is_known():

@@ -3,13 +3,11 @@
 from typing import Final, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from eign.acquisition import UCB, SurrogateAcquisition
 from eign.arrays import Array
 from eign.data import Observations
-from eign.formulas import stationarity
 from eign.models import JointGradientGP, lbfgs
 from eign.models.threads import single_threaded_blas
 from eign.search.candidates import global_candidates
@@ -20,15 +18,12 @@ _SAME_BASIN: Final = 0.1
 _SAME_OPTIMUM: Final = 0.03
 _CANDIDATES: Final = 512
 _CLIMBERS: Final = 24
-# A descent begins where the model expects much, a hop away from the best point, or anywhere: drawn anew for each.
+# A descent that begins where the model expects much, or knows little: drawn anew for each.
 _OPTIMISM: Final = (0.5, 1.0, 2.0, 4.0)
-_HOPS: Final = (0.1, 0.2, 0.4)
-# The farthest of a few: the farthest of many is a corner.
-_ANYWHERE: Final = 8
+_BLIND_SHARE: Final = 1 / 3
 # Evaluations over which the gain of a descent is compared with the gain before.
 _WINDOW: Final = 3
 _HOPE: Final = 2.0
-_CONVERGING: Final = 0.1
 
 
 class LocalStep(NamedTuple):
@@ -45,46 +40,32 @@ def local_step(model: JointGradientGP, center: Array, radius: float) -> LocalSte
     return LocalStep(np.clip(end.x[0], low, high), -float(end.value[0]))
 
 
-def new_start(model: JointGradientGP, seen: Array, optima: Array, best: Array, rng: np.random.Generator) -> Array:
-    """Where the next descent begins, `d`: at a peak, a hop from the best point, or anywhere, one of three each.
+def new_start(model: JointGradientGP, seen: Array, optima: Array, rng: np.random.Generator) -> Array:
+    """Where the next descent begins, `d`: a third of them as far from everything as possible, the others at a peak.
 
-    A peak is a local maximum of mean + k sigma, k drawn from 1/2 to 4, that is not in the basin of a known optimum. A
-    hop finds the better neighbour where optima lie in a funnel; what is far from all points needs no model.
+    A peak is a local maximum of mean + k sigma, k drawn from 1/2 to 4, that is not in the basin of a known optimum.
     """
-    dim = len(best)
-    kind = rng.integers(3)
-    if kind == 0:
-        return np.asarray(np.clip(best + rng.choice(_HOPS) * rng.uniform(-1.0, 1.0, dim), 0.0, 1.0))
-    peak = _peak(model, seen, optima, rng) if kind == 1 else None
-    if peak is not None:
-        return peak
-    candidates = rng.random((_ANYWHERE, dim))
+    candidates = global_candidates(_CANDIDATES, seen.shape[1], rng)
+    weight = float(rng.choice(_OPTIMISM))
+    if rng.random() >= _BLIND_SHARE:
+        bound = UCB(model, weight=weight)
+        with single_threaded_blas():
+            best = np.argsort(-bound.evaluate(candidates), kind="stable")[:_CLIMBERS]
+        zero, one = np.zeros(seen.shape[1]), np.ones(seen.shape[1])
+        peaks = _ascend(bound, candidates[best], zero, one, evaluations=20, decrease=1e-3)
+        for index in np.argsort(peaks.value, kind="stable"):
+            x = np.clip(peaks.x[index], 0.0, 1.0)
+            if nearest(optima, x)[1] > _SAME_BASIN and nearest(seen, x)[1] > 1e-3:
+                return np.asarray(x)
     distances = np.abs(candidates[:, None] - seen[None]).max(axis=-1).min(axis=1)
     return np.asarray(candidates[distances.argmax()])
-
-
-def _peak(model: JointGradientGP, seen: Array, optima: Array, rng: np.random.Generator) -> Array | None:
-    """The highest local maximum of mean + k sigma outside the known basins, `d`; None if there is none."""
-    candidates = global_candidates(_CANDIDATES, seen.shape[1], rng)
-    bound = UCB(model, weight=float(rng.choice(_OPTIMISM)))
-    with single_threaded_blas():
-        best = np.argsort(-bound.evaluate(candidates), kind="stable")[:_CLIMBERS]
-    zero, one = np.zeros(seen.shape[1]), np.ones(seen.shape[1])
-    peaks = _ascend(bound, candidates[best], zero, one, evaluations=20, decrease=1e-3)
-    for index in np.argsort(peaks.value, kind="stable"):
-        x = np.clip(peaks.x[index], 0.0, 1.0)
-        if nearest(optima, x)[1] > _SAME_BASIN and nearest(seen, x)[1] > 1e-3:
-            return np.asarray(x)
-    return None
 
 
 def is_hopeless(data: Observations, rows: NDArray[np.intp], best: float, optima: Array) -> bool:
     r"""Whether a descent, the `rows` of the data in their order, will not get above `best`.
 
-    It has come to a known optimum, or it converges below: its gradient has fallen to a tenth, and its gains shrink so
-    fast that their sum is too little. If the last three evaluations gained b and the three before a > b, a geometric
-    series has :math:`b^2 / (a - b)` left, and twice that is granted. Small gains alone say nothing: a descent over a
-    plain gains little until it finds the valley.
+    It has come to a known optimum, or its gains shrink so fast that their sum stays below: if the last two evaluations
+    gained b and the two before a > b, a geometric series has :math:`b^2 / (a - b)` left, and twice that is granted.
     """
     y = np.where(data.has_y[rows], data.y[rows], -np.inf)
     if not len(rows) or y.max() >= best:
@@ -93,18 +74,9 @@ def is_hopeless(data: Observations, rows: NDArray[np.intp], best: float, optima:
         return True
     if len(rows) <= 2 * _WINDOW or not np.isfinite(y[0]):
         return False
-    slopes = _slopes(data[rows])
-    if slopes[y.argmax()] > _CONVERGING * slopes.max():
-        return False
     reached = np.maximum.accumulate(y)
     late, early = reached[-1] - reached[-1 - _WINDOW], reached[-1 - _WINDOW] - reached[-1 - 2 * _WINDOW]
     return bool(late < early and reached[-1] + _HOPE * late * late / (early - late) < best)
-
-
-def _slopes(data: Observations) -> Array:
-    """Norms of the projected gradients `n`; 0 where there is none."""
-    squared = stationarity(torch.tensor(data.x), torch.tensor(data.grad)).numpy()
-    return np.asarray(np.sqrt(np.nan_to_num(squared)))
 
 
 def _ascend(

@@ -38,8 +38,6 @@ _BLIND: Final = 1e-10
 _SEARCH: Final = Effort(restarts=8, raw_samples=256)
 _CONVERGED: Final = {"ftol": 1e-9, "gtol": 1e-6}
 _FIRST_STEP: Final = (1e-3, 0.25)
-# Evaluations without gain after which a descent has its turn. The same in all dimensions: a gradient says more in more.
-_PATIENCE: Final = 7
 
 
 class _Step(NamedTuple):
@@ -208,10 +206,10 @@ def _has_share(state: State, memory: Memory, *, blind: bool) -> bool:
 
 
 def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
-    """Whether the model has had its evaluations since the last descent, and none gained more than a little."""
+    """Whether the model has had d + 3 evaluations since the last descent, and none gained more than a little."""
     seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
     reached = int(np.argmax(seen >= seen.max() - SMALL))
-    return memory.descent is None and len(data) - max(reached + 1, memory.rested) >= _PATIENCE
+    return memory.descent is None and len(data) - max(reached + 1, memory.rested) >= data.dim + 3
 
 
 def _begun(model: Fitted, state: State, memory: Memory, data: Observations) -> Descent:
@@ -220,7 +218,7 @@ def _begun(model: Fitted, state: State, memory: Memory, data: Observations) -> D
     best = data.x[np.where(data.has_y, data.y, -np.inf).argmax()]
     if not contains(optima, best):
         return Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP)), "local")
-    start = new_start(model.model, data.x, optima, best, generator(state, 1))
+    start = new_start(model.model, data.x, optima, generator(state, 1))
     return Descent(start.tolist(), _FIRST_STEP[1], "restart")
 
 

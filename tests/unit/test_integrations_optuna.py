@@ -133,6 +133,29 @@ def test_a_trial_that_has_no_point_yet_is_not_proposed_twice():
     assert max(abs(first[name] - second[name]) for name in SPACE) > 1e-2
 
 
+@pytest.mark.parametrize("state", [TrialState.RUNNING, TrialState.COMPLETE])
+def test_a_point_that_another_process_took_meanwhile_is_left_to_it(monkeypatch, state):
+    design = [finished(a, b, gradient=bowl(a, b)[1]) for a, b in [(-1, 0.01), (0, 1.0), (2, 5.0), (2, 0.5), (0, 0.02)]]
+    study = study_of(*design)
+    storage = study._storage
+    mine = storage.get_trial(storage.create_new_trial(study._study_id))
+    writes, write = [], storage.set_trial_system_attr
+
+    def late(trial_id, key, point):
+        if not writes and state == TrialState.RUNNING:
+            write(storage.create_new_trial(study._study_id), key, point)
+        elif not writes:
+            study.add_trial(finished(**point))
+        writes.append(point)
+        write(trial_id, key, point)
+
+    monkeypatch.setattr(storage, "set_trial_system_attr", late)
+    point = study.sampler.sample_relative(study, mine, SPACE)
+    assert point == writes[-1] == storage.get_trial(mine._trial_id).system_attrs["eign:point"]
+    assert len(writes) == 2
+    assert abs(writes[1]["a"] - writes[0]["a"]) > 0.05 or abs(np.log10(writes[1]["b"] / writes[0]["b"])) > 0.04
+
+
 def test_the_first_trials_of_processes_with_one_seed_differ():
     study = optuna.create_study()
     samplers = [GradientSampler(seed=0) for _ in range(2)]

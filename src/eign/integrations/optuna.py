@@ -7,7 +7,7 @@ ones are pending points. So a study may be resumed, and several threads and proc
 import secrets
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, final
 
 import numpy as np
@@ -21,6 +21,7 @@ try:
 except ImportError as error:
     raise ImportError("eign.integrations.optuna needs Optuna 5: pip install 'eign[optuna]'") from error
 
+from eign.arrays import Array
 from eign.integrations.mirror import Evaluation, Mirror, Numbers
 from eign.space import Box
 from eign.strategies import strategy
@@ -37,6 +38,11 @@ _POINT: Final = "eign:point"
 # A trial that is running and has no point yet is most likely being proposed by another process; one that much older
 # was more likely left behind by a process that died.
 _OLDEST_SILENT: Final = 8
+
+# Points of two trials that did not know of each other are the same idea twice if they are closer than this, in every
+# coordinate and in parts of its range; then the later one is proposed again, so often at most.
+_SAME_IDEA: Final = 1e-2
+_ATTEMPTS: Final = 3
 
 
 def set_gradient(
@@ -133,10 +139,17 @@ class GradientSampler(BaseSampler):
         _check_study(study)
         if not search_space:
             return {}
+        box = _box(search_space)
         with self._lock:
-            point = self._propose(study, trial, search_space)
-            # Others see the parameters of a trial only when its objective asks for them, one by one.
-            study._storage.set_trial_system_attr(trial._trial_id, _POINT, point)
+            for _ in range(_ATTEMPTS):
+                trials = _without(trial, study)
+                known = _points(trials, box)
+                point = box.as_dict(self._propose(study, trial, trials, box))
+                # Others see the parameters of a trial only when its objective asks for them, one by one.
+                study._storage.set_trial_system_attr(trial._trial_id, _POINT, point)
+                # Looked at after the point was written: of two processes at least one sees the other's.
+                if not _is_taken(point, _points(_without(trial, study), box), known, box):
+                    break
         return point
 
     def sample_independent(
@@ -180,12 +193,10 @@ class GradientSampler(BaseSampler):
         self._lock = threading.Lock()
         self._mirrored: tuple[str, Mirror] | None = None
 
-    def _propose(self, study: Study, trial: FrozenTrial, space: dict[str, BaseDistribution]) -> dict[str, float]:
-        trials = [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
+    def _propose(self, study: Study, trial: FrozenTrial, trials: Sequence[FrozenTrial], box: Box) -> Array:
         if any(other.constraints for other in trials):
             raise ValueError("GradientSampler does not know constraints; optuna.samplers.GPSampler does")
-        box = _box(space)
-        mirror = self._mirror(study, box, scattered=bool(_others(trials, space)))
+        mirror = self._mirror(study, box, scattered=bool(_others(trials, box.names or ())))
         mirror.follow(self._evaluations(trials, box))
         running = [other for other in trials if other.state == TrialState.RUNNING]
         points = {other.number: _point(other, box) for other in running}
@@ -195,7 +206,7 @@ class GradientSampler(BaseSampler):
             # Whoever proposes a point for an earlier trial right now would come to much the same as this process.
             if trial.number - _OLDEST_SILENT <= number < trial.number:
                 pending.append(tuple(mirror.propose(pending, number=number).tolist()))
-        return box.as_dict(mirror.propose(pending, number=trial.number))
+        return mirror.propose(pending, number=trial.number)
 
     def _mirror(self, study: Study, box: Box, *, scattered: bool) -> Mirror:
         """The mirror of this study, kept from the last call where nothing but trials has come in."""
@@ -259,7 +270,30 @@ def _is_continuous(distribution: BaseDistribution) -> bool:
     return isinstance(distribution, FloatDistribution) and distribution.step is None and not distribution.single()
 
 
-def _others(trials: Iterable[FrozenTrial], space: Mapping[str, Any]) -> dict[str, BaseDistribution]:
+def _without(trial: FrozenTrial, study: Study) -> list[FrozenTrial]:
+    """All other trials, as the storage has them now."""
+    return [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
+
+
+def _points(trials: Iterable[FrozenTrial], box: Box) -> dict[int, tuple[float, ...]]:
+    """The points that are known, by the number of the trial."""
+    points = {trial.number: _point(trial, box) for trial in trials}
+    return {number: point for number, point in points.items() if point is not None}
+
+
+def _is_taken(
+    point: Mapping[str, float],
+    points: Mapping[int, tuple[float, ...]],
+    known: Collection[int],
+    box: Box,
+) -> bool:
+    """Whether the point is next to one of the points of trials that were not known to have one."""
+    others = [other for number, other in points.items() if number not in known]
+    near = box.to_unit(np.reshape(others, (-1, box.dim))) - box.to_unit(box.from_dict(point))
+    return bool((np.abs(near).max(axis=1) < _SAME_IDEA).any())
+
+
+def _others(trials: Iterable[FrozenTrial], space: Collection[str]) -> dict[str, BaseDistribution]:
     """Parameters of completed trials that vary and are not in the space."""
     return {
         name: distribution

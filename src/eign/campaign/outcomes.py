@@ -21,7 +21,7 @@ AnyResults = Results | ExportedResults
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class MethodRuns:
-    """The runs of one method on one problem that are compared: those that are finished or, if none is, all.
+    """The runs of one method on one problem that are compared: see `gather`.
 
     Attributes:
         seeds: Of the runs.
@@ -117,21 +117,29 @@ class ExperimentOutcome:
 
 
 def gather(results: AnyResults, experiment: Experiment) -> ExperimentOutcome:
-    """The outcome of an experiment, from as many of its runs as there are."""
+    """The outcome of an experiment, from as many of its runs as there are.
+
+    Of each method on each problem those runs are taken that are finished or, if none is, all; and of these the seeds
+    that all have, if there is such a seed. Seeds differ more than methods do, so that means over different seeds would
+    show differences that are none; and an experiment may share runs with one that has more seeds.
+    """
     found = results.records(experiment, known_seeds(results))
     seeds = {record.seed for records in found.values() for record in records}
+    common = _common_seeds(found.values())
     missing, problems = [], {}
     for problem in experiment.problems:
         runs: dict[str, MethodRuns] = {}
         gaps: dict[str, list[str]] = {}
         for method in experiment.methods:
             records = found[problem.label, method.label]
-            if (shown := _shown(records)) is not None:
+            if (shown := _shown(records, common)) is not None:
                 runs[method.label] = shown
-            for gap in _gaps(problem, records, seeds):
+            for gap in _gaps(problem, records, common or seeds):
                 gaps.setdefault(gap, []).append(method.label)
         missing += [f"{problem.label}, {', '.join(methods)}: {gap}" for gap, methods in gaps.items()]
         problems[problem.label] = ProblemOutcome(problem, _optimum(problem) if runs else None, runs)
+    if common and seeds - common:
+        missing.append(f"left out, as some runs have not finished: seeds {', '.join(map(str, sorted(seeds - common)))}")
     return ExperimentOutcome(experiment, problems, tuple(missing))
 
 
@@ -142,10 +150,16 @@ def known_seeds(results: AnyResults) -> list[int]:
     return sorted({record.seed for record in results.by_key.values()})
 
 
-def _shown(records: Sequence[RunRecord]) -> MethodRuns | None:
+def _common_seeds(runs: Iterable[Sequence[RunRecord]]) -> set[int]:
+    """The seeds with finished runs wherever there is a finished run at all."""
+    finished = [{record.seed for record in records if record.finished} for records in runs]
+    return set[int]().union(*finished).intersection(*filter(None, finished))
+
+
+def _shown(records: Sequence[RunRecord], common: set[int]) -> MethodRuns | None:
     begun = [record for record in records if len(record)]
     finished = [record for record in begun if record.finished]
-    shown = finished or begun
+    shown = [record for record in finished if record.seed in common] or finished or begun
     if not shown:
         return None
     length = min(len(record) for record in shown)
@@ -158,17 +172,16 @@ def _shown(records: Sequence[RunRecord]) -> MethodRuns | None:
     )
 
 
-def _gaps(problem: ProblemSpec, records: Sequence[RunRecord], seeds: Iterable[int]) -> list[str]:
+def _gaps(problem: ProblemSpec, records: Sequence[RunRecord], seeds: set[int]) -> list[str]:
     """One line for each kind of thing that is missing from the runs of a method."""
-    wanted = len(set(seeds))
     lines = [f"seed {record.seed} stopped: {record.error}" for record in records if record.error]
     unfinished = [record for record in records if not record.finished and not record.error]
     if unfinished:
         furthest = max(len(record) for record in unfinished)
-        count = f"{len(unfinished)} of {wanted} runs"
+        count = f"{len(unfinished)} of {len(records)} runs"
         lines.append(f"{count} not finished, the furthest at {furthest} of {problem.budget} evaluations")
-    if len(records) < wanted:
-        lines.append(f"{wanted - len(records)} of {wanted} runs not begun")
+    if absent := len(seeds - {record.seed for record in records}):
+        lines.append(f"{absent} of {len(seeds)} runs not begun")
     return lines
 
 

@@ -77,7 +77,7 @@ def draw_curves(outcome: ExperimentOutcome, *, regret: bool = False) -> "Figure 
 
 def _draw_panel(axes: "Axes", outcome: ExperimentOutcome, problem: ProblemOutcome, *, regret: bool) -> None:
     start = drawn_from(problem)
-    curves = curves_of_common_seeds(problem)
+    curves = curves_of(problem)
     styles = problem_styles(outcome, problem)
     compare(curves, maximize=True, optimum=problem.optimum, regret=regret, start=start, styles=styles, axes=axes)
     if (legend := axes.get_legend()) is not None:
@@ -86,17 +86,9 @@ def _draw_panel(axes: "Axes", outcome: ExperimentOutcome, problem: ProblemOutcom
     axes.set_title(f"{problem.spec.label} ({count} {'seed' if count == 1 else 'seeds'})", loc="left", fontsize=10)
 
 
-def curves_of_common_seeds(problem: ProblemOutcome) -> dict[str, Array]:
-    """The best value so far of each method, `runs x evaluations`, of the seeds that all methods have.
-
-    Seeds differ more than methods do: means over different seeds would show differences that are none. Without a common
-    seed all are taken.
-    """
-    common = set.intersection(*(set(runs.seeds) for runs in problem.runs.values()))
-    return {
-        method: runs.best[[not common or seed in common for seed in runs.seeds]]
-        for method, runs in problem.runs.items()
-    }
+def curves_of(problem: ProblemOutcome) -> dict[str, Array]:
+    """The best value so far of each method, `runs x evaluations`."""
+    return {method: runs.best for method, runs in problem.runs.items()}
 
 
 def drawn_from(problem: ProblemOutcome) -> int:

@@ -7,7 +7,7 @@ from typing import Final
 from eign.campaign.judgements import JudgedClaim
 from eign.campaign.landscapes import PROBLEM as MIXTURE
 from eign.campaign.report import Report, Section
-from eign.campaign.report_figures import curves_of_common_seeds, drawn_from, problem_styles
+from eign.campaign.report_figures import curves_of, drawn_from, problem_styles
 from eign.campaign.report_words import RULE, TITLE, TRIAL, count_of_seeds, footer, seeds_text, tally
 from eign.campaign.statistics import Verdict
 from eign.campaign.tables import Table
@@ -131,7 +131,7 @@ def _curves(section: Section, label: str) -> str:
 
     problem = section.outcome.problems[label]
     figure = compare_interactive(
-        curves_of_common_seeds(problem),
+        curves_of(problem),
         maximize=True,
         optimum=problem.optimum,
         start=drawn_from(problem),

@@ -59,9 +59,7 @@ def checkpoint_table(problem: ProblemOutcome) -> Table:
         rows.append(tuple(row))
     note = "Mean and one standard error of the best value over seeds."
     if len({runs.seeds for runs in problem.runs.values()}) > 1:
-        note += (
-            " Where methods have different seeds, compare them by the paired columns below; curves are of common seeds."
-        )
+        note += " Methods have different seeds here: compare them by the paired columns below."
     return Table("Best value", tuple(headings), tuple(rows), note)
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/auto.py --methods rivals --seeds 0-19 100-119 --workers 2
     python benchmarks/auto.py --methods auto --seeds 100-104 --groups 1 2
-    python benchmarks/auto.py --methods auto --options '{"additive": false}' --label "no additive" --seeds 100-104
+    python benchmarks/auto.py --methods auto --options '{"kernel": "matern52"}' --label "no additive" --seeds 100-104
     python benchmarks/auto.py --score [--label "no additive"] [--score-seeds tuning]
 
 Methods are tuned on the seeds 100 to 119 and reported on 0 to 19. Each run appends a line to results/auto/LABEL.jsonl

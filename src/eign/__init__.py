@@ -1,7 +1,7 @@
 """Bayesian optimization for expensive functions that also give a gradient.
 
 The public names are listed below and loaded on first use, so that `import eign` itself costs next to nothing:
-torch is imported when something needs it, plotting and integrations never.
+torch is imported when something needs it, matplotlib when `eign.plot` does, integrations never.
 """
 
 from importlib import import_module
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eign._version import __version__
 
 if TYPE_CHECKING:
-    from eign import acquisition, formulas, models, problems
+    from eign import acquisition, formulas, models, plot, problems
     from eign.data import Observations
     from eign.evaluation import Evaluation
     from eign.space import Box
@@ -30,12 +30,13 @@ __all__ = [
     "methods",
     "minimize",
     "models",
+    "plot",
     "problems",
     "read_table",
     "write_table",
 ]
 
-_MODULES = {"acquisition", "formulas", "models", "problems"}
+_MODULES = {"acquisition", "formulas", "models", "plot", "problems"}
 _HOMES = {
     "Box": "eign.space",
     "Evaluation": "eign.evaluation",

@@ -36,6 +36,10 @@ def test_site_builds_and_shows_its_formulas(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     assert "WARNING" not in result.stdout + result.stderr
+    home = (tmp_path / "site" / "index.html").read_text()
+    for target in re.findall(r'(?:href|src)="(?!https?:)([^"#]+)', home):
+        assert (tmp_path / "site" / target).exists(), f"the home page links to {target}"
+    assert 'src="figures/auto.svg"' in home
     pages = {path.parent.name: path.read_text() for path in (tmp_path / "site").glob("*/index.html")}
     assert {"api", "architecture", "equations", "mathematics"} <= set(pages)
     assert pages["api"].count("<math") > 50

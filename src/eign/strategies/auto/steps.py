@@ -64,8 +64,9 @@ def new_start(model: JointGradientGP, seen: Array, optima: Array, rng: np.random
 def is_hopeless(data: Observations, rows: NDArray[np.intp], best: float, optima: Array) -> bool:
     r"""Whether a descent, the `rows` of the data in their order, will not get above `best`.
 
-    It has come to a known optimum, or its gains shrink so fast that their sum stays below: if the last two evaluations
-    gained b and the two before a > b, a geometric series has :math:`b^2 / (a - b)` left, and twice that is granted.
+    It has come to a known optimum, or its gains shrink so fast that their sum stays below: if the last three
+    evaluations gained b and the three before a > b, a geometric series has :math:`b^2 / (a - b)` left, and twice that
+    is granted.
     """
     y = np.where(data.has_y[rows], data.y[rows], -np.inf)
     if not len(rows) or y.max() >= best:

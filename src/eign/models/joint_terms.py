@@ -200,10 +200,10 @@ class AdditiveTermPairs(TermPairs):
             if few:
                 phi = profile_derivatives(term.profile, r2[:, :m], order=order)
             for target, profile in zip(inner, phi[1:], strict=True):
-                target[block] = profile[:, :m]
+                np.multiply(profile[:, :m], term.weight, out=target[block])
         self.values *= term.weight
         self.stretch *= term.weight
-        self.phi = tuple(term.weight * profile[observed] for profile in inner)
+        self.phi = tuple(profile[observed] for profile in inner)
         self.squared = self.precision[observed][:, None, None] * self.pairs.squared[observed, :m]
 
     def add_covariance(self, blocks: Blocks, *, first: bool) -> None:
@@ -244,12 +244,14 @@ class AdditiveTermPairs(TermPairs):
         observed, scale = self.pairs.components, self.value_scale
         phi1, phi2, phi3 = self.phi
         q = self.across * slopes[:, None, :]
-        bent = phi2.transpose(0, 2, 1) * q
+        # All points by those with a gradient: symmetric if these are the same, and in order in memory as they are.
+        squared, bend, slope = (a if m == n else a.transpose(0, 2, 1) for a in (self.squared, phi2, phi1))
+        bent = bend * q
         result = np.zeros((n + count * m, len(self.precision) + 1))
-        mixed = scale * np.einsum("iba,iab->ai", phi1, q)
+        mixed = scale * np.einsum("iab,iab->ai", slope, q)
         result[:n, -1] = scale**2 * (self.values @ values) - mixed.sum(1)
         result[:n, :-1] = -(scale**2) * (self.stretch @ values).T
-        result[:n, :-1][:, observed] += scale * np.einsum("iba,iab->ai", self.squared, bent) + 2.0 * mixed
+        result[:n, :-1][:, observed] += scale * np.einsum("iab,iab->ai", squared, bent) + 2.0 * mixed
         curved = np.einsum("iab,iab->ia", self.scaled[:, :, :m], bent[:, :m])
         pushed = scale * self.scaled * values
         own = np.einsum("iab,iab->ia", phi1, pushed) - curved

@@ -99,7 +99,9 @@ class Task:
             given = Evaluation(*_pair(answer)) if self.jac is True else Evaluation(answer)
         if callable(self.jac):
             given = replace(given, gradient=gradient)
-        elif not self.jac:
+        # Who has a gradient and no value says so by an `Evaluation`; zeros beside NaN are what a solver leaves behind.
+        failed = not isinstance(answer, Evaluation) and not np.isfinite(_number(given.value, "value"))
+        if not self.jac or failed:
             given = replace(given, gradient=None, gradient_variance=None)
         return Evaluation(
             _number(given.value, "value"),

@@ -107,6 +107,16 @@ class Box:
         """Number of coordinates of the unit cube."""
         return int(self.free.sum())
 
+    @property
+    def resolution(self) -> Array:
+        """The distance in the unit cube of neighbouring user points in floating point, at most (free_dim,).
+
+        >>> Box([(0, 1), (1e9, 1e9 + 1)]).resolution.round(9)
+        array([0.00e+00, 1.19e-07])
+        """
+        ends = np.maximum(np.abs(self.lower), np.abs(self.upper))[self.free]
+        return np.asarray(np.spacing(ends) / self.unit_scale(self.upper))
+
     def to_unit(self, x: ArrayLike) -> Array:
         """User units to the unit cube, `... x d -> ... x free_dim`; the border goes to exactly 0 and 1.
 

@@ -89,6 +89,7 @@ def test_every_kind_of_step_has_its_turn_and_is_counted(long_run):
         pytest.param(lambda y, g: (y, None), id="no gradients"),
         pytest.param(lambda y, g: (y, [g[0], None]), id="one coordinate missing"),
         pytest.param(lambda y, g: (y, g, 1e-4, 1e-4), id="noise that is told"),
+        pytest.param(lambda y, g: (y, g, None, 1e-4), id="noise of the gradient alone"),
     ],
 )
 def test_restarts_need_exact_and_complete_gradients(spoil):
@@ -132,6 +133,34 @@ def test_a_point_that_is_pending_is_not_proposed_again():
         corner = np.ones((1, dim))
         points, _ = chosen.propose(chosen.update(chosen.start(dim, {}, 5), data), data, corner, 3)
         assert closest_pair(np.concatenate([points, corner, x])) > 1e-9
+
+
+def test_a_local_step_that_was_given_up_is_not_waited_for():
+    """As by a caller that keeps the points elsewhere, and proposes again."""
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"descents": 0}, check_gradients=False)
+    given_up, local = False, 0
+    for number in range(30):
+        x = opt.propose([], number=number)
+        if opt.state.reason == "local" and not given_up:
+            given_up = True
+            x = opt.propose([], number=number + 100)
+        local += given_up and opt.state.reason == "local"
+        opt.tell(x, *wave(x))
+    assert given_up
+    assert local > 2
+
+
+def test_an_infinite_value_does_not_make_every_descent_hopeless():
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, check_gradients=False)
+    opt.tell([0.9, 0.1], -np.inf, [1.0, 1.0])
+    reasons = []
+    for _ in range(40):
+        x = opt.ask()
+        reasons.append(opt.state.reason)
+        opt.tell(x, *wave(x))
+    descents = "".join("r" if reason == "restart" else " " for reason in reasons).split()
+    # A hopeless one ends as soon as there are enough evaluations to tell.
+    assert max(map(len, descents)) > 7
 
 
 def test_a_batch_spreads():

@@ -121,6 +121,12 @@ def test_other_failures(program, script, message):
         Command([program(script)])([0.0])
 
 
+def test_a_long_argument_does_not_hide_the_failure():
+    command = Command([sys.executable, "-c", "#" * 300 + "\nimport sys; sys.exit('no convergence')"])
+    with pytest.raises(CommandError, match="no convergence"):
+        command([0.5])
+
+
 def test_no_output_file(program):
     with pytest.raises(CommandError, match="wrote nothing to its output file"):
         Command([program("true"), "{output}"])([0.0])

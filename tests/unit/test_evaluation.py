@@ -23,6 +23,13 @@ def test_an_answer_becomes_plain_numbers():
     assert Task(lambda x: (1.0, {"a": 2.0}))(X).gradient == {"a": 2.0}
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), None])
+def test_a_failed_value_has_no_gradient_unless_it_is_said(value):
+    assert Task(lambda x: (value, np.zeros(2)))(X).gradient is None
+    assert Task(lambda x: value, jac=lambda x: np.zeros(2))(X).gradient is None
+    np.testing.assert_array_equal(Task(lambda x: Evaluation(value, [1.0, 2.0]))(X).gradient, [1.0, 2.0])
+
+
 def test_an_evaluation_says_more():
     told = Task(lambda x: Evaluation(1, x, value_variance=0.25, gradient_variance=[1, 2]))(X)
     assert (told.value, told.value_variance) == (1.0, 0.25)

@@ -42,6 +42,17 @@ def test_value_and_gradient_have_all_digits(objective):
     assert gradient.dtype == np.float64
 
 
+@pytest.mark.parametrize("scheme", ["forward", "central"])
+@pytest.mark.parametrize("x", [1e-6, 2e-6, 0.5, 0.9, 1.0])
+def test_long_steps_on_a_log_scale_stay_in_the_box(scheme, x):
+    called = []
+    box = eign.Box([(1e-6, 1.0)], log=[0])
+    objective = from_finite_differences(lambda p: called.append(p[0]) or p[0], box, scheme=scheme, step=0.1)
+    _, gradient = objective(np.array([x]))
+    assert all(1e-6 <= point <= 1.0 for point in called)
+    assert gradient[0] == pytest.approx(1.0, rel=1e-6)
+
+
 @pytest.mark.parametrize(("make", "module"), [(from_torch, torch), (from_jax, jnp)])
 def test_dicts_and_further_arguments(make, module):
     objective = make(lambda p, factor: factor * module.exp(p["rate"]) + p["width"] ** 3)

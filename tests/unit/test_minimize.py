@@ -291,6 +291,12 @@ def test_another_study_is_not_resumed(tmp_path, other, message):
     assert minimize(bowl, **(study | {"budget": 3, "seed": None}), resume=True).nfev == 3
 
 
+def test_a_budget_that_is_used_evaluates_nothing_more(tmp_path):
+    study = {"bounds": SQUARE, "method": "sobol", "seed": 0, "storage": tmp_path / "study.db"}
+    minimize(bowl, **study, budget=6)
+    assert minimize(bowl, **study, budget=5, x0=np.zeros((3, 2)), resume=True).nfev == 6
+
+
 def test_resume_needs_a_file():
     with pytest.raises(ValueError, match="resume=True: expected storage="):
         minimize(bowl, SQUARE, resume=True)

@@ -119,6 +119,41 @@ def test_a_told_point_is_recognised_after_rounding():
     np.testing.assert_array_equal(opt.pending, x[:1])
 
 
+@pytest.mark.parametrize("method", ["l-bfgs", "auto"])
+def test_single_precision_on_the_way_does_no_harm(method):
+    """A search that needs exactly this point would ask for it again and again."""
+    opt = Optimizer(SQUARE, method=method, seed=0, check_gradients=False)
+    for _ in range(14):
+        x = opt.ask()
+        rounded = x.astype(np.float32)
+        opt.tell(rounded, float(np.sum((rounded - 0.3) ** 2)), 2 * (rounded - 0.3))
+        assert len(opt.pending) == 0
+        np.testing.assert_allclose(opt.history.x[-1], x, rtol=0, atol=4e-9)
+    assert opt.best.y < 1e-9
+
+
+def test_a_point_that_was_moved_is_pointed_out():
+    opt = Optimizer(SQUARE, method="sobol", seed=0)
+    x = opt.ask()
+    with pytest.warns(UserWarning, match="asked and still pending; tell the point as it was asked"):
+        opt.tell(np.round(x, 3) + 1e-4, 1.0)
+    assert len(opt.pending) == 1
+    assert opt.reasons == ["told"]
+
+
+@pytest.mark.parametrize(
+    ("box", "label"),
+    [
+        (Box([(0.0, 1.0), (4e14, 4e14 + 1e6)]), "coordinate 1"),
+        (Box({"time": (1.7e9, 1.7e9 + 1.0)}), "'time'"),
+        (Box({"gain": (1.0, 1.0 + 1e-8)}, log=["gain"]), "'gain'"),
+    ],
+)
+def test_a_range_that_floating_point_cannot_resolve_is_refused(box, label):
+    with pytest.raises(ValueError, match=f"of {label} is too narrow for numbers of that size.*distance from"):
+        Optimizer(box)
+
+
 def test_seed_is_drawn_and_kept():
     first, second = Optimizer(SQUARE, method="random"), Optimizer(SQUARE, method="random")
     assert first.seed != second.seed

@@ -145,6 +145,30 @@ def test_a_region_that_fails_is_avoided(method):
     assert opt.best.y > 0.6
 
 
+@pytest.mark.parametrize("method", ["ei", "d-ei", "auto", "l-bfgs"])
+def test_a_point_that_failed_and_then_did_not_is_as_good_as_any(method):
+    def after(*answers: tuple[object, ...]) -> np.ndarray:
+        opt = Optimizer([(0, 1)] * 2, method=method, seed=0, maximize=True, check_gradients=False)
+        for _ in range(8):
+            x = opt.ask()
+            opt.tell(x, *ridge(x))
+        x = opt.ask()
+        for answer in answers:
+            opt.tell(x, *(answer or ridge(x)))
+        return np.array([opt.ask() for _ in range(2)])
+
+    again, once = after((None, None), ()), after(())
+    # The first proposal after it knows both outcomes; it is not kept away from the best point by the failure.
+    assert np.abs(again[0] - once[0]).max() < 0.05
+
+
+def test_thompson_draws_where_the_posterior_has_no_spread_left():
+    opt = Optimizer([(0, 1)], method="thompson", seed=0)
+    for x in np.linspace(0, 1, 20):
+        opt.tell([x], float((x - 0.3) ** 2))
+    assert 0 <= opt.ask()[0] <= 1
+
+
 @pytest.mark.parametrize(("method", "plain"), [("ei-gn", "ei"), ("ei-g", "ei"), ("ei-g-bound", "ei")])
 def test_without_gradients_stationarity_falls_back_to_ei(method, plain):
     points = []

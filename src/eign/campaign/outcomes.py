@@ -159,7 +159,8 @@ def _common_seeds(runs: Iterable[Sequence[RunRecord]]) -> set[int]:
 def _shown(records: Sequence[RunRecord], common: set[int]) -> MethodRuns | None:
     begun = [record for record in records if len(record)]
     finished = [record for record in begun if record.finished]
-    shown = [record for record in finished if record.seed in common] or finished or begun
+    shown = finished or begun
+    shown = [record for record in shown if record.seed in common] or shown
     if not shown:
         return None
     length = min(len(record) for record in shown)

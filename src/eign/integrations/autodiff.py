@@ -128,12 +128,14 @@ class DifferencesObjective:
 
     def _steps(self, x: Array) -> list[Array]:
         """Steps along the free coordinates, turned round where they would leave the box; both ways if central."""
-        here, room = x[self.box.free], self.box.upper[self.box.free] - x[self.box.free]
+        low, here, high = (ends[self.box.free] for ends in (self.box.lower, x, self.box.upper))
         length = np.maximum(self.step * self.box.unit_scale(x), 2.0 * np.spacing(np.abs(here)))
-        up = np.where(length <= room, length, -length)
+        # On a log scale the derivative of x may be longer than the way to either end.
+        length = np.minimum(length, np.maximum(high - here, here - low))
+        up = np.where(length <= high - here, length, -length)
         if self.scheme == "forward":
             return [up]
-        return [up, np.where(length <= here - self.box.lower[self.box.free], -length, length)]
+        return [up, np.where(length <= here - low, -length, length)]
 
 
 def from_torch(fun: Callable[..., Any]) -> TorchObjective:

@@ -184,7 +184,9 @@ class Command:
         if printed:
             lines += ["the end of its stderr:", *printed.splitlines()[-_TAIL:]]
         for part in self._argv[1:]:
-            if not Path(part).is_absolute() and (self._start / part).is_file() and not (directory / part).exists():
+            # os.path says False where pathlib raises, as for a program text that is too long for a name.
+            is_there = os.path.isfile(self._start / part)
+            if is_there and not os.path.isabs(part) and not os.path.exists(directory / part):
                 lines.append(
                     f"it ran in a directory of its own, without {part}: pass Path({part!r}), which is absolute"
                 )

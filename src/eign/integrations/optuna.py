@@ -1,7 +1,8 @@
 """Optuna: a sampler that uses the gradients which trials report.
 
-Proposals are a function of the seed, the trial's number and what the storage holds: finished trials are data, running
-ones are pending points. So a study may be resumed, and several threads and processes may work on it.
+Finished trials in the storage are data, running ones are pending points. What a method remembers besides, such as its
+hyperparameters, can be learned from them again. So a study may be resumed, and several threads and processes may work
+on it.
 """
 
 import secrets

@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ def load_objective(spec: Spec, objective: Objective) -> Callable[[Any], Any]:
     if "directory" in settings:
         settings["directory"] = directory / settings["directory"]
     # A program runs in a directory of its own: what is a file here must be found from there.
-    program = [directory / word if (directory / word).is_file() else word for word in objective.program]
+    program = [directory / word if os.path.isfile(directory / word) else word for word in objective.program]
     try:
         return Command(program, names=names, **settings)
     except (FileNotFoundError, ValueError) as error:

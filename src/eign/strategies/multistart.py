@@ -56,14 +56,18 @@ def replay(start: Array, data: Observations, options: Mapping[str, float]) -> Re
     neither the units nor the offset of f matter.
     """
     used: list[int] = []
+    # A point that failed at first and then did not is the one that did not.
+    rows = np.argsort(~data.has_y, kind="stable")
+    points = data.x[rows]
     offset, scale = 0.0, 1.0
     best = (0.0, start)
 
     def objective(point: Array) -> tuple[float, Array]:
         nonlocal offset, scale, best
-        row, distance = nearest(data.x, point)
+        index, distance = nearest(points, point)
         if distance > SAME_POINT:
             raise _Needed(point.copy())
+        row = int(rows[index])
         is_start, value = not used, float(data.y[row])
         used.append(row)
         if not np.isfinite(value):

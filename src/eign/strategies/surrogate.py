@@ -25,7 +25,7 @@ from eign.arrays import Array
 from eign.data import Observations, Standardization, standardize_independent
 from eign.models import Hyperparameters, IndependentGradientGP, JointGradientGP, fit
 from eign.models.joint_hyperparameters import JointHyperparameters
-from eign.strategies.strategy import State
+from eign.strategies.strategy import State, contains
 
 Surrogate = IndependentGradientGP | JointGradientGP
 
@@ -68,8 +68,11 @@ def fitted_surrogate(kind: Kind, state: State, data: Observations) -> tuple[Surr
 
 
 def with_stand_ins(kind: Kind, model: Surrogate, data: Observations, pending: Array) -> Surrogate:
-    """The surrogate given also the worst value at failed points and its own prediction at pending ones."""
-    failed = data.x[data.failed]
+    """The surrogate given also the worst value at failed points and its own prediction at pending ones.
+
+    A point that failed and was told with a value later did not fail.
+    """
+    failed = np.array([x for x in data.x[data.failed] if not contains(data.x[data.has_y], x)])
     if len(failed):
         worst = np.full(len(failed), data.y[data.has_y].min())
         model = _appended(model, Observations(failed, worst), with_gradient=False)

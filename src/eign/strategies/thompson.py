@@ -10,7 +10,8 @@ from eign.models import IndependentGradientGP
 from eign.search.candidates import global_candidates, local_candidates
 from eign.strategies.strategy import SAME_POINT, nearest
 
-# Relative to the prior variance; candidates near each other make the covariance singular in float64.
+# Candidates near each other make the covariance singular in float64. Relative to the largest posterior variance; where
+# that is nearly nothing, the rounding errors of the prior's are larger, and it is relative to that, which is about 1.
 _JITTER: Final = 1e-8
 
 
@@ -25,8 +26,10 @@ def sampled_maximizer(model: IndependentGradientGP, *, candidates: int, seed: in
     points = np.concatenate([global_candidates(candidates, observations.dim, rng), around])
     with torch.no_grad():
         mean, covariance = model.standardized_normal(torch.from_numpy(points))
-    level = float(covariance.diagonal().max()) * _JITTER
-    factor = torch.linalg.cholesky(covariance + level * torch.eye(len(points), dtype=torch.float64))
+    level, identity = float(covariance.diagonal().max()) * _JITTER, torch.eye(len(points), dtype=torch.float64)
+    factor, failed = torch.linalg.cholesky_ex(covariance + level * identity)
+    if failed:
+        factor = torch.linalg.cholesky(covariance + _JITTER * identity)
     sample = (mean + factor @ torch.from_numpy(rng.standard_normal(len(points)))).numpy()
     for index in np.argsort(-sample, kind="stable"):
         if nearest(observations.x, points[index])[1] > SAME_POINT:

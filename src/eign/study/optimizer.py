@@ -19,6 +19,7 @@ from eign.formulas import stationarity
 from eign.interrupts import uninterrupted
 from eign.space import Box
 from eign.strategies import State, strategy
+from eign.strategies.strategy import SAME_POINT
 from eign.study.definition import Definition, checked_seed
 from eign.study.events import Ask, Event, Tell, event_from_json
 from eign.study.gradient_check import (
@@ -94,6 +95,7 @@ class Optimizer:
             FileExistsError: there is such a file already; see `resume`.
         """
         box = bounds if isinstance(bounds, Box) else Box(bounds)
+        _check_resolution(box)
         definition = Definition(box, method, checked_seed(seed), bool(maximize), checked_mode(check_gradients))
         state = strategy(method).start(box.free_dim, options, definition.seed, method=method)
         self._begin(definition, state)
@@ -333,6 +335,7 @@ class Optimizer:
         with self._mutex:
             self._check_not_a_view()
             before = len(self._data)
+            told = replace(told, x=self._pending.as_asked(told.x))
             self._record(Tell(told), self._strategy.update(self._state, self._inside(told)))
             self._check_gradients(before)
 
@@ -461,6 +464,19 @@ def pinned_threads() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+def _check_resolution(box: Box) -> None:
+    """Points must be told apart in user units: a search that cannot see its own steps repeats them."""
+    coarse = np.flatnonzero(box.resolution > SAME_POINT / 4)
+    if len(coarse):
+        i = int(np.flatnonzero(box.free)[coarse[0]])
+        label = f"coordinate {i}" if box.names is None else repr(box.names[i])
+        low, high = float(box.lower[i]), float(box.upper[i])
+        raise ValueError(
+            f"the range ({low!r}, {high!r}) of {label} is too narrow for numbers of that size: floating point has "
+            f"about {1 / box.resolution[coarse[0]]:.0f} numbers in it; search for the distance from {low!r} instead"
+        )
 
 
 def _checked_count(n: int) -> int:

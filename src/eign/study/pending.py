@@ -1,5 +1,6 @@
 """Points that were asked and not told: who has them, and why they were proposed."""
 
+import warnings
 from collections.abc import Sequence
 from typing import final
 
@@ -8,6 +9,12 @@ import numpy as np
 from eign.arrays import Array
 from eign.space import Box
 from eign.strategies.strategy import SAME_POINT, nearest
+
+# A point that went through single precision, or a table with seven digits, is told up to that far from where it was
+# asked.
+_ROUNDED = 1e-6
+# One that is told this near, but not as near, is most likely the one asked, moved.
+_MOVED = 1e-3
 
 TOLD = "told"
 """The reason for a point that was never asked: somebody told it."""
@@ -47,6 +54,25 @@ class Pending:
         self._x = np.concatenate([self._x, x])
         self._reasons += reasons
         self._claimed += [True] * len(x)
+
+    def as_asked(self, x: Array) -> Array:
+        """Points that are told, `n x d` in user units, without rounding errors: where a pending one is meant, that one.
+
+        A search on its way from point to point would ask for the exact one again, and again get the rounded one.
+        """
+        meant, pending = x.copy(), self.units
+        for i, unit in enumerate(self._box.to_unit(x)):
+            row, distance = nearest(pending, unit)
+            if SAME_POINT < distance <= _ROUNDED:
+                meant[i] = self._x[row]
+            elif _ROUNDED < distance <= _MOVED:
+                warnings.warn(
+                    f"told x = {x[i].tolist()}, which is next to x = {self._x[row].tolist()}, asked and still pending; "
+                    "tell the point as it was asked, with all its digits, or the study waits for it",
+                    UserWarning,
+                    stacklevel=4,
+                )
+        return meant
 
     def drop(self, unit: Array) -> str:
         """A point was told, `d` in the unit cube; returns why it had been asked."""

@@ -146,7 +146,7 @@ class Run:
 
     def _points(self) -> Iterator[Array]:
         """Points that were asked before and never told, the user's, then the method's, up to the budget."""
-        left = self.budget - len(self.optimizer.history)
+        left = max(0, self.budget - len(self.optimizer.history))
         before = [self.optimizer.ask() for _ in range(min(left, len(self.optimizer.pending)))]
         yield from [*before, *self.first][:left]
         for _ in range(left - len(before) - len(self.first)):

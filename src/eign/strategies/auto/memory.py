@@ -9,7 +9,7 @@ import numpy as np
 from eign.arrays import Array
 from eign.data import Observations
 from eign.strategies.auto.surrogate import Fit
-from eign.strategies.strategy import contains, nearest
+from eign.strategies.strategy import SAME_POINT, contains, nearest
 
 # Expected gains in standard deviations of what the model sees. Global steps look for more than the first, so that they
 # stay away from an optimum that was reached; if they expect less, there is room for other things: a local step that
@@ -107,14 +107,17 @@ class Memory:
         return cls(**{**stored, **read})
 
 
-def settled(memory: Memory, data: Observations) -> Memory:
-    """The memory after what was told: how far expectations came true, and how far steps may go."""
+def settled(memory: Memory, data: Observations, pending: Array) -> Memory:
+    """The memory after what was told: how far expectations came true, and how far steps may go.
+
+    Of points that were neither told nor are pending nothing is expected: they were proposed and given up.
+    """
     left: list[Expectation] = []
     trust, radius, optima = dict(memory.trust), memory.radius, list(memory.optima)
     for one in memory.open:
         row, distance = nearest(data.x, np.array(one.x))
-        if distance > 1e-9:
-            left.append(one)
+        if distance > SAME_POINT:
+            left += [one] if contains(pending, np.array(one.x)) else []
             continue
         if one.reason not in trust or memory.fit is None:
             continue

@@ -76,7 +76,7 @@ class Auto(Strategy):
         """A point of the design, the next of a descent, or the best step on the model."""
         if _is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
-        memory = settled(Memory.from_json(state.memory), data)
+        memory = settled(Memory.from_json(state.memory), data, pending)
         memory, going = _continued(memory, data)
         if going is not None and not contains(pending, going.x):
             return going.x, _remembered(state, memory, going, gain=None)
@@ -195,8 +195,9 @@ def _local_candidate(
 
 
 def _can_descend(data: Observations) -> bool:
-    """Whether gradients are complete, and nobody said that they are noisy."""
-    return bool(np.all(data.has_grad[data.has_y])) and not bool((data.y_var > 0).any())
+    """Whether gradients are complete, and nobody said that there is noise."""
+    is_noisy = bool((data.y_var > 0).any() or (data.grad_var > 0).any())
+    return bool(np.all(data.has_grad[data.has_y])) and not is_noisy
 
 
 def _has_share(state: State, memory: Memory, *, blind: bool) -> bool:
@@ -233,7 +234,7 @@ def _continued(memory: Memory, data: Observations) -> tuple[Memory, _Step | None
     needed, used = replay(np.array(memory.descent.start), data, _settings(memory.descent))
     rows = np.array(sorted(used), dtype=np.intp)
     others = np.delete(data.y, rows)
-    best = float(np.nanmax(others)) if np.isfinite(others).any() else -np.inf
+    best = float(others[np.isfinite(others)].max(initial=-np.inf))
     optima = memory.known_optima(data.dim)
     if needed is not None and not is_hopeless(data, rows, best, optima):
         return memory, _Step(needed, memory.descent.reason, 0.0)

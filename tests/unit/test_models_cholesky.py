@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from eign.models.cholesky import (
     gram_triangle,
     triangular_inverse,
 )
+from eign.models.unlocked_lapack import cholesky_in_place, gram_in_place, invert_in_place, multiply_in_place
 
 
 def positive(size: int, seed: int = 0) -> np.ndarray:
@@ -61,3 +64,50 @@ def test_triangular_inverse_ignores_what_is_above_the_diagonal() -> None:
     lower = np.tril(positive(100))
     dirty = np.asfortranarray(lower + np.triu(np.full((100, 100), np.nan), 1))
     np.testing.assert_allclose(triangular_inverse(dirty) @ lower, np.eye(100), atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 30, 130])
+@pytest.mark.parametrize("is_block", [False, True])
+def test_lapack_in_place_on_matrices_and_blocks(size: int, is_block: bool) -> None:
+    """Everything else in the memory around a block stays as it is."""
+    rng, padding = np.random.default_rng(size), 7 if is_block else 0
+    whole = np.asfortranarray(rng.normal(size=(size + padding, size + 2 * padding)))
+    block = whole[padding:, padding : padding + size]
+    block[...] = positive(size)
+    before = whole.copy()
+    lower = np.linalg.cholesky(block)
+    assert cholesky_in_place(block) == 0
+    np.testing.assert_allclose(np.tril(block), lower, rtol=0, atol=1e-12)
+    invert_in_place(block)
+    inverse = np.linalg.inv(lower)
+    np.testing.assert_allclose(np.tril(block), inverse, rtol=0, atol=1e-12)
+    other = np.asfortranarray(rng.normal(size=(size, 3)))
+    left, right = other.copy(order="F"), np.asfortranarray(other.T)
+    multiply_in_place(block, left, negative=True)
+    multiply_in_place(block, right, right=True)
+    np.testing.assert_allclose(left, -inverse @ other, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(right, other.T @ inverse, rtol=0, atol=1e-12)
+    gram_in_place(block)
+    np.testing.assert_allclose(np.tril(block), np.tril(inverse.T @ inverse), rtol=0, atol=1e-12)
+    inside = np.zeros(whole.shape, dtype=bool)
+    inside[padding:, padding : padding + size] = np.tri(size, dtype=bool)
+    np.testing.assert_array_equal(whole[~inside], before[~inside])
+
+
+def test_lapack_tells_where_it_failed_and_what_it_cannot_take() -> None:
+    for size in (5, 200):
+        matrix = np.asfortranarray(np.eye(size))
+        matrix[3, 3] = -1.0
+        assert cholesky_in_place(matrix) == 4
+    with pytest.raises(ValueError, match="expected float64 with contiguous columns"):
+        cholesky_in_place(positive(4)[:, ::2].T)
+
+
+def test_other_threads_run_while_a_matrix_is_factored() -> None:
+    matrix, counted = np.asfortranarray(positive(2500)), 0
+    worker = threading.Thread(target=cholesky_in_place, args=(matrix,))
+    worker.start()
+    while worker.is_alive():
+        counted += 1
+    # With the lock held this thread could not look once in all that time.
+    assert counted > 100

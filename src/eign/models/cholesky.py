@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
+
+from eign.models.unlocked_lapack import cholesky_in_place, gram_in_place, invert_in_place, multiply_in_place
 
 Array = NDArray[np.float64]
 
@@ -52,17 +53,16 @@ def cholesky(matrix: Array, *, overwrite: bool = False) -> tuple[Array, float]:
         return np.empty((0, 0), order="F"), 0.0
     work = matrix if overwrite else matrix.copy()
     diagonal = np.diagonal(matrix).copy()
-    factor, info = lapack.dpotrf(work.T, lower=1, clean=0, overwrite_a=1)
+    factor = work.T
     # OpenBLAS reports success on NaN; every entry reaches the last diagonal element, so that one tells.
-    if info == 0 and np.isfinite(factor[-1, -1]):
+    if cholesky_in_place(factor) == 0 and np.isfinite(factor[-1, -1]):
         return factor, 0.0
     scale = float(diagonal.mean())
     for relative in JITTERS if np.isfinite(scale) else ():
         # LAPACK has overwritten the upper triangle of `work`, which is the lower one of its transpose.
         work[...] = np.tril(work, -1) + np.tril(work, -1).T
         np.fill_diagonal(work, diagonal + relative * scale)
-        factor, info = lapack.dpotrf(work.T, lower=1, clean=0, overwrite_a=1)
-        if info == 0 and np.isfinite(factor[-1, -1]):
+        if cholesky_in_place(factor) == 0 and np.isfinite(factor[-1, -1]):
             return factor, relative * scale
     raise FactorizationError(
         f"a covariance matrix of size {len(matrix)} has no Cholesky factor, even with jitter {JITTERS[-1]:g}: "
@@ -97,17 +97,18 @@ def triangular_inverse(lower: Array, out: Array | None = None) -> Array:
 
 def _invert_block(lower: Array, inverse: Array, first: int, last: int) -> None:
     if last - first <= _LEAF:
-        block = slice(first, last)
         if last > first:
-            triangle = _triangle(last - first)
-            np.copyto(inverse[block, block], lapack.dtrtri(lower[block, block], lower=1)[0], where=triangle)
+            block = inverse[first:last, first:last]
+            np.copyto(block, lower[first:last, first:last], where=_triangle(last - first))
+            invert_in_place(block)
         return
     middle = (first + last) // 2
-    top, bottom = slice(first, middle), slice(middle, last)
     _invert_block(lower, inverse, first, middle)
     _invert_block(lower, inverse, middle, last)
-    left = blas.dtrmm(-1.0, inverse[bottom, bottom], lower[bottom, top], lower=1)
-    inverse[bottom, top] = blas.dtrmm(1.0, inverse[top, top], left, lower=1, side=1, overwrite_b=1)
+    below = inverse[middle:last, first:middle]
+    below[...] = lower[middle:last, first:middle]
+    multiply_in_place(inverse[middle:last, middle:last], below, negative=True)
+    multiply_in_place(inverse[first:middle, first:middle], below, right=True)
 
 
 @cache
@@ -119,8 +120,8 @@ def gram_triangle(whitener: Array) -> Array:
     """Lower triangle of K^{-1} = A'A, written over A; above the diagonal it stays zero."""
     if not len(whitener):
         return whitener
-    product, _ = lapack.dlauum(whitener, lower=1, overwrite_c=1)
-    return np.asarray(product)
+    gram_in_place(whitener)
+    return whitener
 
 
 def extend(factor: Factor, cross: Array, corner: Array) -> Factor:

@@ -82,7 +82,7 @@ def test_lapack_in_place_on_matrices_and_blocks(size: int, is_block: bool) -> No
     inverse = np.linalg.inv(lower)
     np.testing.assert_allclose(np.tril(block), inverse, rtol=0, atol=1e-12)
     other = np.asfortranarray(rng.normal(size=(size, 3)))
-    left, right = other.copy(order="F"), np.asfortranarray(other.T)
+    left, right = other.copy(order="F"), other.T.copy(order="F")
     multiply_in_place(block, left, negative=True)
     multiply_in_place(block, right, right=True)
     np.testing.assert_allclose(left, -inverse @ other, rtol=0, atol=1e-12)

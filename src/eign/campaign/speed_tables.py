@@ -65,7 +65,7 @@ def fit_table(rows: Sequence[FitSpeed]) -> Table:
     table = Table(title="One more point, all processes refitted: seconds a step")
     for name in (
         *("d, n", "eign", "threads", "first fit", "BoTorch cold", "ratio", "BoTorch warm", "ratio", "evaluations"),
-        *("x limit", "MAP gap / n", "posterior 20", "BoTorch", "ratio"),
+        *("x limit, 1 and 2 threads", "MAP gap / n", "posterior 20", "BoTorch", "ratio"),
     ):
         table.add_column(name, justify="right")
     for row in rows:
@@ -81,7 +81,7 @@ def fit_table(rows: Sequence[FitSpeed]) -> Table:
             warm,
             f"{row.warm.seconds / row.seconds:.0f}",
             f"{row.evaluations:.0f}",
-            f"{row.seconds / row.limit:.1f}",
+            f"{row.limits[0]:.1f}, {row.limits[1]:.1f}",
             f"{row.gap:.1e} {verdict}",
             f"{row.posterior_seconds:.4f}",
             f"{row.peer_posterior_seconds:.4f}",

@@ -23,7 +23,7 @@ from torch import Tensor
 from eign.acquisition import EIGN, incumbent
 from eign.campaign import botorch_fits, botorch_suggestions
 from eign.campaign.botorch_suggestions import Suggest
-from eign.campaign.speed import Samples, limited_threads, promising, samples
+from eign.campaign.speed import REST, Samples, limited_threads, promising, samples
 from eign.campaign.speed_tables import show_status
 from eign.models import IndependentGradientGP, JointGradientGP, fit
 from eign.search import default_effort, maximize
@@ -175,6 +175,7 @@ def _our_start(name: ModelName, data: Samples, threads: int) -> _Ours:
 def _our_step(run: _Ours, new: Samples, *, seed: int) -> tuple[EIGN, Tensor]:
     """One more point, a refit and a suggestion; what was maximised, and the point."""
     with limited_threads(run.threads):
+        time.sleep(REST)
         started = time.perf_counter()
         run.model = fit(run.model.append(*new))
         fitted = time.perf_counter()
@@ -188,6 +189,7 @@ def _our_step(run: _Ours, new: Samples, *, seed: int) -> tuple[EIGN, Tensor]:
 def _peer_step(peer: _Peer, seen: Samples, weights: tuple[float, float]) -> Tensor:
     effort = default_effort(seen.x.shape[1])
     with limited_threads(peer.threads):
+        time.sleep(REST)
         started = time.perf_counter()
         start = peer.fitted if peer.start == "warm" else None
         found = peer.suggest(seen, effort=effort, weights=weights, start=start)

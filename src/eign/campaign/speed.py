@@ -29,7 +29,7 @@ Start = Literal["cold", "warm"]
 Form = TypeVar("Form", bound=str)
 
 REST: Final = 0.3
-"""Seconds before each step of either: the threads of a parallel region go on spinning for 0.2 s after it."""
+"""Seconds before the first of our steps: the threads of a parallel region of BoTorch go on spinning for 0.2 s."""
 
 FIT_SIZES: Final = ((6, 50), (8, 100), (14, 200), (14, 500))
 ALLOWED_GAP: Final = 1e-4
@@ -131,7 +131,7 @@ def measure_fit(
     peer_steps: int | None = None,
     show: Callable[[str], object] = lambda _: None,
 ) -> FitSpeed:
-    """Our steps beside BoTorch's at one size, in turn, so that both see the same state of the machine.
+    """Our steps and then BoTorch's at one size, each without a pause, as in a loop that does nothing else.
 
     Args:
         dim: 6 (Hartmann), 8 (Cosine), or another (Ackley).
@@ -143,13 +143,15 @@ def measure_fit(
     data = samples(dim, n + steps)
     runs = [_our_start(data.first(n), threads) for threads in (1, 2)]
     peers = _fastest_peers(data, n, show)
+    time.sleep(REST)
+    thetas = [[_our_step(run, data.only(i)) for i in range(n, n + steps)] for run in runs]
     gap = -np.inf
-    for i in range(n, n + steps):
-        show(f"step {i - n + 1} of {steps}")
-        thetas = [_our_step(run, data.only(i)) for run in runs]
-        for peer in peers if i - n < (peer_steps or steps) else ():
-            _peer_step(peer, data.first(i + 1))
-            gap = max(gap, *(_gap(data.first(i + 1), theta, peer.model.theta()) for theta in thetas))
+    for i in range(min(peer_steps or steps, steps)):
+        show(f"step {i + 1} of {steps}")
+        for peer in peers:
+            seen = data.first(n + i + 1)
+            _peer_step(peer, seen)
+            gap = max(gap, *(_gap(seen, ours[i], peer.model.theta()) for ours in thetas))
     run = min(runs, key=lambda run: median(run.seconds))
     cold, warm = (PeerTiming(peer.form, peer.threads, peer.start, median(peer.seconds)) for peer in peers)
     evaluations = sum(run.evaluations) / steps
@@ -207,7 +209,6 @@ def _our_start(data: Samples, threads: int) -> _Ours:
 def _our_step(run: _Ours, new: Samples) -> Array:
     """One more point and a refit; the hyperparameters."""
     with limited_threads(run.threads):
-        time.sleep(REST)
         started = time.perf_counter()
         run.model = run.model.append(*new)
         result = run.model.fit_hyperparameters()
@@ -218,7 +219,6 @@ def _our_step(run: _Ours, new: Samples) -> Array:
 
 def _peer_step(peer: _Peer, seen: Samples) -> None:
     with limited_threads(peer.threads):
-        time.sleep(REST)
         started = time.perf_counter()
         previous = peer.model if peer.start == "warm" else None
         peer.model = botorch_fits.build(seen.x, seen.standardized(), peer.form, start=previous)

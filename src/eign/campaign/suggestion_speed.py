@@ -131,7 +131,7 @@ def measure_suggestion(
     peer_steps: int | None = None,
     show: Callable[[str], object] = lambda _: None,
 ) -> SuggestionSpeed:
-    """Our suggestions beside BoTorch's at one size, in turn, so that both see the same state of the machine.
+    """Our suggestions and then BoTorch's at one size, each without a pause, as in a loop that does nothing else.
 
     Args:
         model: "independent" or "joint".
@@ -144,14 +144,14 @@ def measure_suggestion(
     data = samples(dim, n + steps)
     runs = [_our_start(model, data.first(n), threads) for threads in (1, 2)]
     peers = _fastest_peers(model, data, n, runs[0], show)
+    time.sleep(REST)
+    found, _ = ([_our_step(run, data.only(i), seed=i) for i in range(n, n + steps)] for run in runs)
     deficits, searched = [], []
-    for i in range(n, n + steps):
-        show(f"step {i - n + 1} of {steps}")
-        (acquisition, x), *_ = [_our_step(run, data.only(i), seed=i) for run in runs]
-        if i - n < (peer_steps or steps):
-            others = [_peer_step(peer, data.first(i + 1), acquisition.weights) for peer in peers]
-            deficits += [_deficit(acquisition, x, other) for other in others]
-            searched.append(_deficit(acquisition, x, _botorch_search(acquisition)))
+    for i, (acquisition, x) in enumerate(found[:peer_steps]):
+        show(f"step {i + 1} of {steps}")
+        others = [_peer_step(peer, data.first(n + i + 1), acquisition.weights) for peer in peers]
+        deficits += [_deficit(acquisition, x, other) for other in others]
+        searched.append(_deficit(acquisition, x, _botorch_search(acquisition)))
     run = min(runs, key=lambda run: run.seconds)
     return SuggestionSpeed(
         model=model,
@@ -175,7 +175,6 @@ def _our_start(name: ModelName, data: Samples, threads: int) -> _Ours:
 def _our_step(run: _Ours, new: Samples, *, seed: int) -> tuple[EIGN, Tensor]:
     """One more point, a refit and a suggestion; what was maximised, and the point."""
     with limited_threads(run.threads):
-        time.sleep(REST)
         started = time.perf_counter()
         run.model = fit(run.model.append(*new))
         fitted = time.perf_counter()
@@ -189,7 +188,6 @@ def _our_step(run: _Ours, new: Samples, *, seed: int) -> tuple[EIGN, Tensor]:
 def _peer_step(peer: _Peer, seen: Samples, weights: tuple[float, float]) -> Tensor:
     effort = default_effort(seen.x.shape[1])
     with limited_threads(peer.threads):
-        time.sleep(REST)
         started = time.perf_counter()
         start = peer.fitted if peer.start == "warm" else None
         found = peer.suggest(seen, effort=effort, weights=weights, start=start)

@@ -228,7 +228,7 @@ def test_an_experiment_has_the_seeds_that_all_its_runs_have():
             np.testing.assert_array_equal(runs.best, whole.problems[label].runs[method].best[1:4])
     assert found.missing == (
         "hartmann-6, EI: 1 of 5 runs not finished, the furthest at 75 of 150 evaluations",
-        "left out, as some runs have not finished: seeds 0, 4",
+        "left out, for not all runs have them: seeds 0, 4",
     )
     assert whole.seeds == [0, 1, 2, 3, 4]
     assert not whole.missing

@@ -133,7 +133,7 @@ class TestReport:
         assert "Of 18 claims 0 hold, 0 do not hold, and 18 are not decided." in text
         assert "no test can decide with fewer than" in text
         assert "- shekel-4, EI: 1 of 3 runs not finished, the furthest at 38 of 125 evaluations" in text
-        assert "- left out, as some runs have not finished: seeds 1, 2" in text
+        assert "- left out, for not all runs have them: seeds 1, 2" in text
         assert "1 seed; proposing points took" in text
         assert "There are no runs yet: eign paper truncation" in text
         assert RULE in text

@@ -139,7 +139,7 @@ def gather(results: AnyResults, experiment: Experiment) -> ExperimentOutcome:
         missing += [f"{problem.label}, {', '.join(methods)}: {gap}" for gap, methods in gaps.items()]
         problems[problem.label] = ProblemOutcome(problem, _optimum(problem) if runs else None, runs)
     if common and seeds - common:
-        missing.append(f"left out, as some runs have not finished: seeds {', '.join(map(str, sorted(seeds - common)))}")
+        missing.append(f"left out, for not all runs have them: seeds {', '.join(map(str, sorted(seeds - common)))}")
     return ExperimentOutcome(experiment, problems, tuple(missing))
 
 

@@ -116,16 +116,21 @@ class ExperimentOutcome:
         return sorted({seed for p in self.problems.values() for runs in p.runs.values() for seed in runs.seeds})
 
 
-def gather(results: AnyResults, experiment: Experiment) -> ExperimentOutcome:
+def gather(results: AnyResults, experiment: Experiment, *, every_seed: bool = False) -> ExperimentOutcome:
     """The outcome of an experiment, from as many of its runs as there are.
 
     Of each method on each problem those runs are taken that are finished or, if none is, all; and of these the seeds
     that all have, if there is such a seed. Seeds differ more than methods do, so that means over different seeds would
     show differences that are none; and an experiment may share runs with one that has more seeds.
+
+    Args:
+        results: Where the runs are.
+        experiment: Which runs belong to it.
+        every_seed: Whether to take all seeds of each method instead, for who compares methods seed by seed.
     """
     found = results.records(experiment, known_seeds(results))
     seeds = {record.seed for records in found.values() for record in records}
-    common = _common_seeds(found.values())
+    common = seeds if every_seed else _common_seeds(found.values())
     missing, problems = [], {}
     for problem in experiment.problems:
         runs: dict[str, MethodRuns] = {}

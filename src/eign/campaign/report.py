@@ -117,7 +117,9 @@ def make_report(
         outcomes = trials if is_trial else outcomes
     if measured is None:
         measured = {"landscapes": judge_landscapes(), "costs": judge_acquisition_costs()}
-    by_id = {} if is_trial else {outcome.experiment.id: outcome for outcome in outcomes}
+    # Claims compare two methods seed by seed, and use all the seeds that these two have.
+    judged = [] if is_trial else [gather(results, experiment, every_seed=True) for experiment in experiments]
+    by_id = {outcome.experiment.id: outcome for outcome in judged}
     # Runs that an extra experiment shares with the paper's do not mean that it was asked for.
     shared = {kind for outcome in outcomes if not outcome.experiment.extra for kind in _kinds_of_runs(outcome)}
     shown = [outcome for outcome in outcomes if not outcome.experiment.extra or _kinds_of_runs(outcome) - shared]

@@ -12,7 +12,7 @@ from eign.models.cholesky import (
     gram_triangle,
     triangular_inverse,
 )
-from eign.models.unlocked_lapack import cholesky_in_place, gram_in_place, invert_in_place, multiply_in_place
+from eign.models.unlocked_lapack import cholesky_in_place, gram_in_place, invert_in_place, multiply_in_place, rows_times
 
 
 def positive(size: int, seed: int = 0) -> np.ndarray:
@@ -92,6 +92,17 @@ def test_lapack_in_place_on_matrices_and_blocks(size: int, is_block: bool) -> No
     inside = np.zeros(whole.shape, dtype=bool)
     inside[padding:, padding : padding + size] = np.tri(size, dtype=bool)
     np.testing.assert_array_equal(whole[~inside], before[~inside])
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1), (4, 30), (200, 17)])
+def test_rows_times_a_triangle(shape: tuple[int, int], transposed: bool) -> None:
+    rng = np.random.default_rng(0)
+    rows, square = rng.normal(size=shape), rng.normal(size=(shape[1], shape[1]))
+    product = rows.copy()
+    rows_times(product, square, transposed=transposed)
+    lower = np.tril(square)
+    np.testing.assert_allclose(product, rows @ (lower.T if transposed else lower), rtol=0, atol=1e-12)
 
 
 def test_lapack_tells_where_it_failed_and_what_it_cannot_take() -> None:

@@ -22,13 +22,13 @@ from typing import Final, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import blas
 from torch import Tensor
 
 from eign.models.cholesky import Factor, extend, factorize
 from eign.models.hyperparameters import Hyperparameters
 from eign.models.kernels import Correlation, correlation_matrix, cross_correlation, torch_correlation
 from eign.models.threads import map_threads
+from eign.models.unlocked_lapack import rows_times
 
 Array = NDArray[np.float64]
 
@@ -131,7 +131,7 @@ def moments(processes: Processes, x: Array) -> Moments:
         variance = hyper.outputscale[b] - np.einsum("mn,mn->m", whitened, whitened)
         return hyper.mean[b] + covariance @ processes.alpha[b], variance
 
-    results = map_threads(one, range(count), size=len(x) * len(processes.data.x) // 200)
+    results = map_threads(one, range(count), size=len(x) * len(processes.data.x) // 100)
     mean, variance = (np.stack(part, axis=1) for part in zip(*results, strict=True))
     return Moments(mean, np.maximum(variance, SMALLEST_VARIANCE))
 
@@ -156,7 +156,7 @@ def moments_and_jacobians(processes: Processes, x: Array) -> tuple[Moments, Jaco
         variance_slope = 2.0 * _weighted_differences(solved, a, a_data) * inverse_length
         return hyper.mean[b] + covariance @ alpha, variance, mean_slope, variance_slope
 
-    results = map_threads(one, range(count), size=len(x) * len(processes.data.x) // 100)
+    results = map_threads(one, range(count), size=len(x) * len(processes.data.x) // 50)
     mean, variance, mean_slope, variance_slope = (np.stack(part, axis=1) for part in zip(*results, strict=True))
     variance_slope[variance < SMALLEST_VARIANCE] = 0.0
     return Moments(mean, np.maximum(variance, SMALLEST_VARIANCE)), Jacobians(mean_slope, variance_slope)
@@ -221,14 +221,18 @@ def _times_transpose(rows: Array, whitener: Array) -> Array:
     """R A' for rows R and a lower triangular A in C order: half the work of the full product."""
     if len(rows) < _TRIANGULAR_FROM:
         return np.asarray(rows @ whitener.T)
-    return np.asarray(blas.dtrmm(1.0, whitener.T, rows.T, lower=0, trans_a=1).T)
+    product = rows.copy()
+    rows_times(product, whitener, transposed=True)
+    return product
 
 
 def _times(rows: Array, whitener: Array) -> Array:
     """R A for rows R and a lower triangular A in C order."""
     if len(rows) < _TRIANGULAR_FROM:
         return np.asarray(rows @ whitener)
-    return np.asarray(blas.dtrmm(1.0, whitener.T, rows.T, lower=0).T)
+    product = rows.copy()
+    rows_times(product, whitener)
+    return product
 
 
 _TRIANGULAR_FROM: Final = 16

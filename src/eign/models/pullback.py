@@ -20,11 +20,11 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 from eign.models.kernels import Correlation
 from eign.models.processes import SMALLEST_VARIANCE, Moments, Processes
 from eign.models.threads import map_threads
+from eign.models.unlocked_lapack import rows_times
 
 Array = NDArray[np.float64]
 Pullback = Callable[[Array, Array], Array]
@@ -132,7 +132,7 @@ class ProcessStack:
             mean, variance = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
             return mean, variance
 
-        results = map_threads(evaluate, self._stacks(min(rows, len(x))), size=len(x) * self.alpha.shape[1] // 200)
+        results = map_threads(evaluate, self._stacks(min(rows, len(x))), size=len(x) * self.alpha.shape[1] // 100)
         mean, variance = (np.concatenate(part).T for part in zip(*results, strict=True))
         return Moments(mean, np.maximum(variance, self.floor.T))
 
@@ -144,7 +144,7 @@ class ProcessStack:
             moves = variance > self.floor
             moments = Moments(mean.T, np.maximum(variance, self.floor).T)
             return moments, lambda by_mean, by_variance: pull(by_mean.T, by_variance.T * moves)
-        size = len(x) * self.alpha.shape[1] // 60
+        size = len(x) * self.alpha.shape[1] // 30
         results = map_threads(lambda stack: stack._evaluate(x), stacks, size=size)
         mean, variance = (np.concatenate(part).T for part in zip(*(moments for moments, _ in results), strict=True))
         above_floor = variance > self.floor.T
@@ -207,15 +207,17 @@ class ProcessStack:
         """Rows k / s to A k."""
         if correlation.shape[1] < _TRIANGULAR_FROM[0] or correlation.shape[2] < _TRIANGULAR_FROM[1]:
             return np.asarray(correlation @ self.whitener.swapaxes(-1, -2))
-        return np.stack([_triangular_product(*pair, 1) for pair in zip(correlation, self.whitener, strict=True)])
+        return self._triangular_product(correlation, transposed=True)
 
     def _unwhitened(self, whitened: Array) -> Array:
         """Rows r to s A' r, in new memory."""
         if whitened.shape[1] < _TRIANGULAR_FROM[0] or whitened.shape[2] < _TRIANGULAR_FROM[1]:
             return np.asarray(whitened @ self.whitener)
-        return np.stack([_triangular_product(*pair, 0) for pair in zip(whitened, self.whitener, strict=True)])
+        return self._triangular_product(whitened, transposed=False)
 
-
-def _triangular_product(rows: Array, whitener: Array, trans: int) -> Array:
-    """Rows times A', or times A if `trans` is 0, for a lower triangular A in C order: half the work of the full one."""
-    return np.asarray(blas.dtrmm(1.0, whitener.T, rows.T, lower=0, trans_a=trans).T)
+    def _triangular_product(self, rows: Array, *, transposed: bool) -> Array:
+        """Rows of each process times its s A, or times the transpose of it."""
+        product = rows.copy()
+        for own, whitener in zip(product, self.whitener, strict=True):
+            rows_times(own, whitener, transposed=transposed)
+        return product

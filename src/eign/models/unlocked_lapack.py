@@ -2,7 +2,7 @@
 
 SciPy's own wrappers hold the lock while they run: two threads that call them take turns. Its Cython interface has the
 bare functions, and `ctypes` gives up the lock when it calls one. Matrices are float64 with contiguous columns (Fortran
-order, or a block of such a matrix), and only their lower triangles are read and written where they are triangular.
+order, or a block of such a matrix), and only one triangle is read and written where they are triangular: the lower one.
 Small ones go by SciPy's wrappers, whose calls take two microseconds less: there threads do not pay.
 """
 
@@ -48,7 +48,7 @@ def _address_of(constant: Any) -> int:
     return ctypes.addressof(constant)
 
 
-_LOWER, _LEFT, _RIGHT, _NO = (_address_of(ctypes.c_char(letter)) for letter in (b"L", b"L", b"R", b"N"))
+_LOWER, _UPPER, _LEFT, _RIGHT, _NO, _YES = (_address_of(ctypes.c_char(bytes([letter]))) for letter in b"LULRNT")
 _ONE, _MINUS_ONE = (_address_of(ctypes.c_double(number)) for number in (1.0, -1.0))
 _UNREAD: Final = _address_of(_Int())
 
@@ -83,6 +83,16 @@ def multiply_in_place(lower: Array, other: Array, *, right: bool = False, negati
     side, alpha = _RIGHT if right else _LEFT, _MINUS_ONE if negative else _ONE
     rows, columns = map(_size, other.shape)
     _dtrmm(side, _LOWER, _NO, _NO, rows, columns, alpha, *_columns(lower), *_columns(other))
+
+
+def rows_times(rows: Array, lower: Array, *, transposed: bool = False) -> None:
+    """Overwrite rows R, `m x n`, by R A, or by R A', with A lower triangular; both in C order.
+
+    Half the work of the full product. In Fortran order it is the product of A', upper triangular, with the columns R'.
+    """
+    flip, columns = _YES if transposed else _NO, rows.T
+    sizes = map(_size, columns.shape)
+    _dtrmm(_LEFT, _UPPER, flip, _NO, *sizes, _ONE, *_columns(lower.T), *_columns(columns))
 
 
 def _is_small(matrix: Array) -> bool:

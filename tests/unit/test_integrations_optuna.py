@@ -133,17 +133,21 @@ def test_a_trial_that_has_no_point_yet_is_not_proposed_twice():
     assert max(abs(first[name] - second[name]) for name in SPACE) > 1e-2
 
 
+@pytest.mark.parametrize("has_moved", [False, True])
 @pytest.mark.parametrize("state", [TrialState.RUNNING, TrialState.COMPLETE])
-def test_a_point_that_another_process_took_meanwhile_is_left_to_it(monkeypatch, state):
+def test_a_point_that_another_process_took_meanwhile_is_left_to_it(monkeypatch, state, has_moved):
     design = [finished(a, b, gradient=bowl(a, b)[1]) for a, b in [(-1, 0.01), (0, 1.0), (2, 5.0), (2, 0.5), (0, 0.02)]]
     study = study_of(*design)
     storage = study._storage
-    mine = storage.get_trial(storage.create_new_trial(study._study_id))
     writes, write = [], storage.set_trial_system_attr
+    theirs = storage.create_new_trial(study._study_id)
+    if has_moved:
+        write(theirs, "eign:point", {"a": -1.9, "b": 9.0})
+    mine = storage.get_trial(storage.create_new_trial(study._study_id))
 
     def late(trial_id, key, point):
         if not writes and state == TrialState.RUNNING:
-            write(storage.create_new_trial(study._study_id), key, point)
+            write(theirs, key, point)
         elif not writes:
             study.add_trial(finished(**point))
         writes.append(point)

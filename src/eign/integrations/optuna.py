@@ -285,11 +285,11 @@ def _points(trials: Iterable[FrozenTrial], box: Box) -> dict[int, tuple[float, .
 def _is_taken(
     point: Mapping[str, float],
     points: Mapping[int, tuple[float, ...]],
-    known: Collection[int],
+    known: Mapping[int, tuple[float, ...]],
     box: Box,
 ) -> bool:
-    """Whether the point is next to one of the points of trials that were not known to have one."""
-    others = [other for number, other in points.items() if number not in known]
+    """Whether the point is next to one of the points of trials that were not known to have it: they may change, too."""
+    others = [other for number, other in points.items() if known.get(number) != other]
     near = box.to_unit(np.reshape(others, (-1, box.dim))) - box.to_unit(box.from_dict(point))
     return bool((np.abs(near).max(axis=1) < _SAME_IDEA).any())
 

@@ -185,7 +185,8 @@ def tables(records: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Run what is missing, then print the tables of all that the file has."""
-    small = [name for name in problems.names() if problems.get(name).dim <= LARGEST_DIM]
+    # Policies are noisy: the check is not for them.
+    small = [n for n in problems.names() if problems.get(n).dim <= LARGEST_DIM and not n.startswith("acrobot")]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--methods", nargs="+", default=["sobol", "l-bfgs"])
     parser.add_argument("--seeds", nargs=2, type=int, default=(100, 120), metavar=("FIRST", "END"))

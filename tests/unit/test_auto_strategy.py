@@ -135,6 +135,24 @@ def test_a_point_that_is_pending_is_not_proposed_again():
         assert closest_pair(np.concatenate([points, corner, x])) > 1e-9
 
 
+def test_a_local_step_that_another_process_takes_is_left_to_it():
+    """Its model is a little different, and so is the point."""
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"descents": 0}, check_gradients=False)
+    seen = 0
+    for number in range(30):
+        x = opt.propose([], number=number)
+        step = np.abs(x - opt.history.x[opt.history.y.argmin()]).max() if len(opt.history) else 0.0
+        if opt.state.reason == "local" and step > 1e-3:
+            seen += 1
+            opt.withdraw()
+            other = opt.propose([x + 0.01 * step], number=number)
+            assert np.abs(other - x).max() > 0.02 * step
+            opt.withdraw()
+            assert np.array_equal(opt.propose([], number=number), x)
+        opt.tell(x, *wave(x))
+    assert seen > 1
+
+
 def test_a_local_step_that_was_given_up_is_not_waited_for():
     """As by a caller that keeps the points elsewhere, and proposes again."""
     opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"descents": 0}, check_gradients=False)

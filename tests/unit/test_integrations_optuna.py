@@ -160,6 +160,31 @@ def test_a_point_that_another_process_took_meanwhile_is_left_to_it(monkeypatch, 
     assert abs(writes[1]["a"] - writes[0]["a"]) > 0.05 or abs(np.log10(writes[1]["b"] / writes[0]["b"])) > 0.04
 
 
+def test_of_two_trials_with_one_idea_the_later_one_moves(monkeypatch):
+    design = [finished(a, b, gradient=bowl(a, b)[1]) for a, b in [(-1, 0.01), (0, 1.0), (2, 5.0), (2, 0.5), (0, 0.02)]]
+    study = study_of(*design)
+    storage = study._storage
+    mine = storage.get_trial(storage.create_new_trial(study._study_id))
+    theirs = storage.create_new_trial(study._study_id)
+    writes, write = [], storage.set_trial_system_attr
+
+    def at_once(trial_id, key, point):
+        writes.append(point)
+        write(theirs, key, point)
+        write(trial_id, key, point)
+
+    waits = []
+
+    def elsewhere(seconds):
+        waits.append(seconds)
+        write(theirs, "eign:point", {"a": -1.9, "b": 9.0})
+
+    monkeypatch.setattr(storage, "set_trial_system_attr", at_once)
+    monkeypatch.setattr("eign.integrations.optuna.time.sleep", elsewhere)
+    assert study.sampler.sample_relative(study, mine, SPACE) == writes[0]
+    assert len(writes) == len(waits) == 1
+
+
 def test_the_first_trials_of_processes_with_one_seed_differ():
     study = optuna.create_study()
     samplers = [GradientSampler(seed=0) for _ in range(2)]

@@ -258,6 +258,21 @@ def test_stationarity_is_relative_to_the_values_and_projected():
     assert opt.stationarity == pytest.approx(2.0 / spread)
 
 
+@pytest.mark.parametrize("method", ["auto", "cma-es", "l-bfgs"])
+def test_a_proposal_that_is_withdrawn_leaves_no_trace(method):
+    optimizer = Optimizer([(-1.0, 2.0), (1e-3, 1.0)], method=method, seed=4)
+    for number in range(8):
+        before = optimizer.state
+        first = optimizer.propose([], number=number)
+        optimizer.withdraw()
+        assert optimizer.state == before
+        assert np.array_equal(optimizer.propose([], number=number), first)
+        optimizer.tell(first, float(np.sum(first**2)), 2.0 * first)
+        told = optimizer.state
+        optimizer.withdraw()
+        assert optimizer.state == told, "there is nothing to withdraw"
+
+
 @pytest.mark.parametrize("method", ["sobol", "d-log-ei"])
 def test_propose_is_ask_for_who_keeps_the_points_elsewhere(method):
     def fresh():

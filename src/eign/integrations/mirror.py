@@ -68,6 +68,10 @@ class Mirror:
         """The next point (d,) of the study, its `number`-th, while the `pending` ones (m, d) are evaluated."""
         return self._optimizer.propose(pending, number=number)
 
+    def withdraw(self) -> None:
+        """Undo the last proposal, right after it: it will not be evaluated."""
+        self._optimizer.withdraw()
+
     def _fresh(self) -> Optimizer:
         # Passive: proposals here are the other package's trials, and none of them is spent on a check.
         return Optimizer(self._box, check_gradients="passive", **self._settings)

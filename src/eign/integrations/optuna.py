@@ -7,6 +7,7 @@ on it.
 
 import secrets
 import threading
+import time
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, final
@@ -41,9 +42,9 @@ _POINT: Final = "eign:point"
 _OLDEST_SILENT: Final = 8
 
 # Points of two trials that did not know of each other are the same idea twice if they are closer than this, in every
-# coordinate and in parts of its range; then the later one is proposed again, so often at most.
+# coordinate and in parts of its range; then one of them is proposed again, so often at most.
 _SAME_IDEA: Final = 1e-2
-_ATTEMPTS: Final = 3
+_ATTEMPTS: Final = 6
 
 
 def set_gradient(
@@ -142,16 +143,7 @@ class GradientSampler(BaseSampler):
             return {}
         box = _box(search_space)
         with self._lock:
-            for _ in range(_ATTEMPTS):
-                trials = _without(trial, study)
-                known = _points(trials, box)
-                point = box.as_dict(self._propose(study, trial, trials, box))
-                # Others see the parameters of a trial only when its objective asks for them, one by one.
-                study._storage.set_trial_system_attr(trial._trial_id, _POINT, point)
-                # Looked at after the point was written: of two processes at least one sees the other's.
-                if not _is_taken(point, _points(_without(trial, study), box), known, box):
-                    break
-        return point
+            return self._proposal(study, trial, box)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -194,20 +186,34 @@ class GradientSampler(BaseSampler):
         self._lock = threading.Lock()
         self._mirrored: tuple[str, Mirror] | None = None
 
-    def _propose(self, study: Study, trial: FrozenTrial, trials: Sequence[FrozenTrial], box: Box) -> Array:
+    def _proposal(self, study: Study, trial: FrozenTrial, box: Box) -> dict[str, float]:
+        """The trial's point, known to all and no other trial's idea."""
+        for left in reversed(range(_ATTEMPTS)):
+            began = time.monotonic()
+            trials = _without(trial, study)
+            known = _points(trials, box)
+            mirror = self._following(study, trials, box)
+            point = box.as_dict(_proposed(mirror, trial, trials, box))
+            # Others see the parameters of a trial only when its objective asks for them, one by one.
+            study._storage.set_trial_system_attr(trial._trial_id, _POINT, point)
+            # Looked at after the point was written: of two processes at least one sees the other's.
+            same = _same_idea(point, _points(_without(trial, study), box), known, box)
+            if same and min(same) > trial.number:
+                # If both moved at once, they would move to the same place: the later trial does it first.
+                time.sleep(2.0 * (time.monotonic() - began))
+                same = _same_idea(point, _points(_without(trial, study), box), known, box)
+            if not same or not left:
+                break
+            mirror.withdraw()
+        return point
+
+    def _following(self, study: Study, trials: Sequence[FrozenTrial], box: Box) -> Mirror:
+        """The study's mirror, which knows what the trials found."""
         if any(other.constraints for other in trials):
             raise ValueError("GradientSampler does not know constraints; optuna.samplers.GPSampler does")
         mirror = self._mirror(study, box, scattered=bool(_others(trials, box.names or ())))
         mirror.follow(self._evaluations(trials, box))
-        running = [other for other in trials if other.state == TrialState.RUNNING]
-        points = {other.number: _point(other, box) for other in running}
-        pending = [point for point in points.values() if point is not None]
-        silent = sorted(number for number, point in points.items() if point is None)
-        for number in silent:
-            # Whoever proposes a point for an earlier trial right now would come to much the same as this process.
-            if trial.number - _OLDEST_SILENT <= number < trial.number:
-                pending.append(tuple(mirror.propose(pending, number=number).tolist()))
-        return mirror.propose(pending, number=trial.number)
+        return mirror
 
     def _mirror(self, study: Study, box: Box, *, scattered: bool) -> Mirror:
         """The mirror of this study, kept from the last call where nothing but trials has come in."""
@@ -271,6 +277,18 @@ def _is_continuous(distribution: BaseDistribution) -> bool:
     return isinstance(distribution, FloatDistribution) and distribution.step is None and not distribution.single()
 
 
+def _proposed(mirror: Mirror, trial: FrozenTrial, trials: Iterable[FrozenTrial], box: Box) -> Array:
+    """What the method proposes for the trial while the other ones run."""
+    points = {other.number: _point(other, box) for other in trials if other.state == TrialState.RUNNING}
+    pending = [point for point in points.values() if point is not None]
+    for number in sorted(number for number, point in points.items() if point is None):
+        # Whoever proposes a point for an earlier trial right now would come to much the same as this process.
+        if trial.number - _OLDEST_SILENT <= number < trial.number:
+            pending.append(tuple(mirror.propose(pending, number=number).tolist()))
+            mirror.withdraw()
+    return mirror.propose(pending, number=trial.number)
+
+
 def _without(trial: FrozenTrial, study: Study) -> list[FrozenTrial]:
     """All other trials, as the storage has them now."""
     return [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
@@ -282,16 +300,17 @@ def _points(trials: Iterable[FrozenTrial], box: Box) -> dict[int, tuple[float, .
     return {number: point for number, point in points.items() if point is not None}
 
 
-def _is_taken(
+def _same_idea(
     point: Mapping[str, float],
     points: Mapping[int, tuple[float, ...]],
     known: Mapping[int, tuple[float, ...]],
     box: Box,
-) -> bool:
-    """Whether the point is next to one of the points of trials that were not known to have it: they may change, too."""
-    others = [other for number, other in points.items() if known.get(number) != other]
-    near = box.to_unit(np.reshape(others, (-1, box.dim))) - box.to_unit(box.from_dict(point))
-    return bool((np.abs(near).max(axis=1) < _SAME_IDEA).any())
+) -> list[int]:
+    """The trials next to the point that were not known to have the points they have: these may change, too."""
+    others = {number: other for number, other in points.items() if known.get(number) != other}
+    apart = box.to_unit(np.reshape(list(others.values()), (-1, box.dim))) - box.to_unit(box.from_dict(point))
+    near = np.abs(apart).max(axis=1) < _SAME_IDEA
+    return [number for number, is_near in zip(others, near, strict=True) if is_near]
 
 
 def _others(trials: Iterable[FrozenTrial], space: Collection[str]) -> dict[str, BaseDistribution]:

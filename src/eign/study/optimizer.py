@@ -107,7 +107,7 @@ class Optimizer:
         self._definition = definition
         self._box = definition.box
         self._strategy = strategy(definition.method)
-        self._state = state
+        self._state = self._before_proposal = state
         self._log: list[Event] = []
         self._history = Observations.empty(self._box.dim)
         self._data = Observations.empty(self._box.free_dim)
@@ -192,8 +192,13 @@ class Optimizer:
         state = replace(self._state, asked=operator.index(number))
         with pinned_threads():
             proposed, state = self._strategy.propose(state, self._data, self._box.to_unit(points), 1)
+        self._before_proposal = self._state
         self._state = replace(state, asked=self._state.asked)
         return np.array(self._box.from_unit(proposed)[0])
+
+    def withdraw(self) -> None:
+        """Undo the last `propose`, right after it: its point will not be evaluated, and is no step of the method."""
+        self._state = self._before_proposal
 
     def tell(
         self,
@@ -369,7 +374,7 @@ class Optimizer:
                 self._history = self._history.append(told.x, told.y, told.grad, told.y_var, told.grad_var)
                 self._reasons += [self._pending.drop(point) for point in data.x]
         self._log.append(event)
-        self._state = state
+        self._state = self._before_proposal = state
 
     def _check_not_a_view(self) -> None:
         if self._is_view:

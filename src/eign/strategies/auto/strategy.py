@@ -28,7 +28,7 @@ from eign.strategies.auto.surrogate import KERNELS, Fitted, fitted
 from eign.strategies.design import generator, initial_proposal
 from eign.strategies.multistart import replay
 from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
-from eign.strategies.strategy import Belief, State, Strategy, contains
+from eign.strategies.strategy import SAME_POINT, Belief, State, Strategy, contains, nearest
 
 # Below this an expected gain is nothing, and the best point an optimum.
 _NOTHING: Final = 1e-7
@@ -38,6 +38,8 @@ _BLIND: Final = 1e-10
 _SEARCH: Final = Effort(restarts=8, raw_samples=256)
 _CONVERGED: Final = {"ftol": 1e-9, "gtol": 1e-6}
 _FIRST_STEP: Final = (1e-3, 0.25)
+# A pending point so close to the end of a local step, in lengths of the step, is the same step of another process.
+_SAME_STEP: Final = 0.1
 
 
 class _Step(NamedTuple):
@@ -121,7 +123,7 @@ class Auto(Strategy):
                 return step, memory, step.gain
             if near is not None:
                 return near, memory, step.gain
-        begun = _begun(model, state, memory, data)
+        begun = _begun(model, state, memory, data, pending)
         first = replay(np.array(begun.start), data, _settings(begun)).needed
         if first is None or contains(pending, first):
             return step, memory, step.gain
@@ -186,7 +188,7 @@ def _local_candidate(
     if not state.options["local"] or waiting or memory.is_optimum(best.x):
         return None, memory
     near = local_step(model.model, best.x, memory.radius)
-    if contains(pending, near.x):
+    if nearest(pending, near.x)[1] <= max(SAME_POINT, _SAME_STEP * float(np.abs(near.x - best.x).max())):
         return None, memory
     gain = near.mean - best.value
     if gain < _NOTHING or contains(model.model.observations.x, near.x):
@@ -213,13 +215,13 @@ def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
     return memory.descent is None and len(data) - max(reached + 1, memory.rested) >= data.dim + 3
 
 
-def _begun(model: Fitted, state: State, memory: Memory, data: Observations) -> Descent:
+def _begun(model: Fitted, state: State, memory: Memory, data: Observations, pending: Array) -> Descent:
     """A descent from the best point told, unless that is an optimum; then from a new start."""
     optima = memory.known_optima(data.dim)
     best = data.x[np.where(data.has_y, data.y, -np.inf).argmax()]
     if not contains(optima, best):
         return Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP)), "local")
-    start = new_start(model.model, data.x, optima, generator(state, 1))
+    start = new_start(model.model, np.vstack([data.x, pending]), optima, generator(state, 1))
     return Descent(start.tolist(), _FIRST_STEP[1], "restart")
 
 

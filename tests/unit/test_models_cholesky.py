@@ -95,14 +95,22 @@ def test_lapack_in_place_on_matrices_and_blocks(size: int, is_block: bool) -> No
 
 
 @pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
 @pytest.mark.parametrize("shape", [(1, 1), (4, 30), (200, 17)])
-def test_rows_times_a_triangle(shape: tuple[int, int], transposed: bool) -> None:
+def test_rows_times_a_triangle(shape: tuple[int, int], precision: type, transposed: bool) -> None:
     rng = np.random.default_rng(0)
-    rows, square = rng.normal(size=shape), rng.normal(size=(shape[1], shape[1]))
+    rows, square = rng.normal(size=shape).astype(precision), rng.normal(size=(shape[1], shape[1])).astype(precision)
     product = rows.copy()
     rows_times(product, square, transposed=transposed)
     lower = np.tril(square)
-    np.testing.assert_allclose(product, rows @ (lower.T if transposed else lower), rtol=0, atol=1e-12)
+    # Sums of up to 30 products of numbers up to 4.
+    rounding = 500 * np.finfo(precision).eps
+    np.testing.assert_allclose(product, rows @ (lower.T if transposed else lower), rtol=0, atol=rounding)
+
+
+def test_rows_and_triangle_have_one_precision() -> None:
+    with pytest.raises(ValueError, match="expected float32 with contiguous columns"):
+        rows_times(np.ones((2, 3)), np.eye(3, dtype=np.float32))
 
 
 def test_lapack_tells_where_it_failed_and_what_it_cannot_take() -> None:

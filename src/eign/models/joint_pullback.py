@@ -19,12 +19,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 from eign.models.derivative_kernels import Array, covariance_blocks_vjp, prior_variances
 from eign.models.joint_factor import invert_triangle
 from eign.models.joint_moments import SMALLEST_VARIANCE, ConditionedRows, unscaled_cross_covariance
 from eign.models.threads import map_threads
+from eign.models.unlocked_lapack import rows_times
 
 Floats = NDArray[np.floating[Any]]
 JointPullback = Callable[[Array, Array], Array]
@@ -128,9 +128,7 @@ class JointEvaluator:
 
 def _product(vectors: Floats, whitener: Floats, *, transposed: bool) -> Any:
     """Rows times A', or A, `m x (d+1) x N`, in their precision; may take the memory of the rows."""
-    if not vectors.size:
-        return vectors
-    flat = vectors.reshape(-1, vectors.shape[-1])
-    multiply = blas.strmm if whitener.dtype == np.float32 else blas.dtrmm
-    product = multiply(1.0, whitener.T, flat.T, lower=0, trans_a=int(transposed), overwrite_b=1)
-    return np.asarray(product.T).reshape(vectors.shape)
+    product = np.ascontiguousarray(vectors)
+    if product.size:
+        rows_times(product.reshape(-1, product.shape[-1]), whitener, transposed=transposed)
+    return product

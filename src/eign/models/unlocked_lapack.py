@@ -1,8 +1,9 @@
 """LAPACK and BLAS in place and without the interpreter's lock, so that threads factor matrices side by side.
 
 SciPy's own wrappers hold the lock while they run: two threads that call them take turns. Its Cython interface has the
-bare functions, and `ctypes` gives up the lock when it calls one. Matrices are float64 with contiguous columns (Fortran
-order, or a block of such a matrix), and only one triangle is read and written where they are triangular: the lower one.
+bare functions, and `ctypes` gives up the lock when it calls one. Matrices have contiguous columns (Fortran order, or a
+block of such a matrix), and only one triangle is read and written where they are triangular: the lower one. They are
+float64; `rows_times` also takes float32.
 Small ones go by SciPy's wrappers, whose calls take two microseconds less: there threads do not pay.
 """
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cython_blas, cython_lapack, lapack
 
 Array = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 _name = ctypes.pythonapi.PyCapsule_GetName
 _name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
@@ -36,8 +38,9 @@ _dpotrf, _Int = _bare(cython_lapack, "dpotrf")
 _dlauum, _ = _bare(cython_lapack, "dlauum")
 _dtrtri, _ = _bare(cython_lapack, "dtrtri")
 _dtrmm, _ = _bare(cython_blas, "dtrmm")
+_strmm, _ = _bare(cython_blas, "strmm")
 
-_COLUMN_STRIDE: Final = 8
+_DOUBLE: Final = np.dtype(np.float64)
 _SMALL: Final = 100
 _constants: Final[list[Any]] = []
 
@@ -50,6 +53,7 @@ def _address_of(constant: Any) -> int:
 
 _LOWER, _UPPER, _LEFT, _RIGHT, _NO, _YES = (_address_of(ctypes.c_char(bytes([letter]))) for letter in b"LULRNT")
 _ONE, _MINUS_ONE = (_address_of(ctypes.c_double(number)) for number in (1.0, -1.0))
+_SINGLE_ONE: Final = _address_of(ctypes.c_float(1.0))
 _UNREAD: Final = _address_of(_Int())
 
 
@@ -85,14 +89,15 @@ def multiply_in_place(lower: Array, other: Array, *, right: bool = False, negati
     _dtrmm(side, _LOWER, _NO, _NO, rows, columns, alpha, *_columns(lower), *_columns(other))
 
 
-def rows_times(rows: Array, lower: Array, *, transposed: bool = False) -> None:
-    """Overwrite rows R, `m x n`, by R A, or by R A', with A lower triangular; both in C order.
+def rows_times(rows: Floats, lower: Floats, *, transposed: bool = False) -> None:
+    """Overwrite rows R, `m x n`, by R A, or by R A', with A lower triangular; both in C order and of one precision.
 
     Half the work of the full product. In Fortran order it is the product of A', upper triangular, with the columns R'.
     """
-    flip, columns = _YES if transposed else _NO, rows.T
+    flip, columns, kind = _YES if transposed else _NO, rows.T, lower.dtype
     sizes = map(_size, columns.shape)
-    _dtrmm(_LEFT, _UPPER, flip, _NO, *sizes, _ONE, *_columns(lower.T), *_columns(columns))
+    multiply, one = (_strmm, _SINGLE_ONE) if kind == np.float32 else (_dtrmm, _ONE)
+    multiply(_LEFT, _UPPER, flip, _NO, *sizes, one, *_columns(lower.T, kind), *_columns(columns, kind))
 
 
 def _is_small(matrix: Array) -> bool:
@@ -100,12 +105,12 @@ def _is_small(matrix: Array) -> bool:
     return len(matrix) < _SMALL and matrix.flags.f_contiguous
 
 
-def _columns(matrix: Array) -> tuple[int, int]:
+def _columns(matrix: Floats, kind: np.dtype[Any] = _DOUBLE) -> tuple[int, int]:
     """Addresses of a matrix and of the distance of its columns."""
-    if matrix.strides[0] != _COLUMN_STRIDE or matrix.dtype != np.float64:
-        raise ValueError(f"expected float64 with contiguous columns, got {matrix.dtype} with strides {matrix.strides}")
+    if matrix.strides[0] != kind.itemsize or matrix.dtype != kind:
+        raise ValueError(f"expected {kind} with contiguous columns, got {matrix.dtype} with strides {matrix.strides}")
     # The distance to the next column is anything if there is none, and then as long as this one.
-    distance = max(matrix.strides[1] // _COLUMN_STRIDE, len(matrix))
+    distance = max(matrix.strides[1] // kind.itemsize, len(matrix))
     return matrix.__array_interface__["data"][0], _size(distance)
 
 

@@ -126,7 +126,7 @@ def report(records: Sequence[Mapping[str, Any]], *, label: str, seeds: str, dire
         lines += [f"## Group {group}: {title}", "", *_table(of_group, is_worse), ""]
     if cut := sorted({f"{record['label']} on {record['problem']}" for record in records if record.get("cut")}):
         lines += [f"Cut by time before the budget, so that regrets are too large: {', '.join(cut)}.", ""]
-    lines += ["## Bars", "", *_bars(all_sheets, is_worse), ""]
+    lines += ["## Bars", "", *_bars(all_sheets, is_worse), "", _TRIALS, ""]
     print("\n".join(lines))
     stem = f"{label.replace(' ', '-')}-{seeds}"
     (directory / f"{stem}.md").write_text("\n".join(lines))
@@ -134,6 +134,8 @@ def report(records: Sequence[Mapping[str, Any]], *, label: str, seeds: str, dire
     if figure is not None:
         figure.savefig(directory / f"{stem}.svg")
 
+
+_TRIALS: Final = "What was tried where a bar is missed, and why: [docs/auto_trials.md](../../docs/auto_trials.md)."
 
 _LEGEND: Final = (
     "Regrets are means over the seeds as shares of the scale: the optimum minus the median over 20 seeds of the best",

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from eign import formulas
-from eign.acquisition.moments import SurrogateModel, value_moments
+from eign.acquisition.moments import SurrogateModel
 from eign.data import Observations
 
 
@@ -28,13 +28,10 @@ def incumbent(model: SurrogateModel, *, is_noisy: bool = False) -> Incumbent:
         ValueError: If no value has been observed.
     """
     rows = _with_value(model)
-    if is_noisy:
-        x, y, grad = _observed(model, rows, is_noisy=True)
-        best = int(y.argmax())
-        return Incumbent(x[best], float(y[best]), grad[best])
-    best = int(rows.y.argmax())
-    x, _, grad = _observed(model, rows[best], is_noisy=False)
-    return Incumbent(x[0], float(rows.y[best]), grad[0])
+    y = _values(model, rows, is_noisy=is_noisy)
+    best = int(y.argmax())
+    row = rows[best]
+    return Incumbent(torch.tensor(row.x[0]), float(y[best]), _gradients(model, row, is_noisy=is_noisy)[0])
 
 
 def stationary_incumbent(model: SurrogateModel, alpha: float, *, is_noisy: bool = False) -> Incumbent:
@@ -42,10 +39,11 @@ def stationary_incumbent(model: SurrogateModel, alpha: float, *, is_noisy: bool 
 
     In the units of y that is :math:`f - (\alpha / \mathrm{std}(y))\,\|\nabla f\|^2`.
     """
-    x, y, grad = _observed(model, _with_value(model), is_noisy=is_noisy)
+    rows = _with_value(model)
+    y, grad = _values(model, rows, is_noisy=is_noisy), _gradients(model, rows, is_noisy=is_noisy)
     scale = model.standardization.y_scale
     best = int(formulas.auxiliary_objective(y / scale, grad / scale, alpha).argmax())
-    return Incumbent(x[best], float(y[best]), grad[best])
+    return Incumbent(torch.tensor(rows.x[best]), float(y[best]), grad[best])
 
 
 def _with_value(model: SurrogateModel) -> Observations:
@@ -57,13 +55,15 @@ def _with_value(model: SurrogateModel) -> Observations:
     return rows
 
 
-def _observed(model: SurrogateModel, rows: Observations, *, is_noisy: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Points, values and gradients of the rows, without gaps."""
-    x, y, grad = (torch.tensor(part) for part in (rows.x, rows.y, rows.grad))
-    if is_noisy:
-        y, _ = value_moments(model, x)
-        y = model.standardization.y_shift + model.standardization.y_scale * y
+def _values(model: SurrogateModel, rows: Observations, *, is_noisy: bool) -> Tensor:
+    """What was observed, or the posterior mean there."""
+    return model.moments(torch.tensor(rows.x))[0] if is_noisy else torch.tensor(rows.y)
+
+
+def _gradients(model: SurrogateModel, rows: Observations, *, is_noisy: bool) -> Tensor:
+    """What was observed, or the posterior mean there and where components are missing."""
+    grad = torch.tensor(rows.grad)
     missing = grad.isnan() | is_noisy
     if missing.any():
-        grad = torch.where(missing, model.gradient_posterior(x).mean, grad)
-    return x, y, grad
+        grad = torch.where(missing, model.gradient_posterior(torch.tensor(rows.x)).mean, grad)
+    return grad

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, final
 import numpy as np
 import torch
 
-from eign.acquisition import EI, EIGN, LogEI, SurrogateAcquisition, incumbent
+from eign.acquisition import EI, EIGN, LogEI, SurrogateAcquisition
 from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.search import maximize
@@ -152,8 +152,7 @@ def _is_initial(state: State, data: Observations, pending: Array) -> bool:
 
 
 def _model_incumbent(model: Fitted) -> _Best:
-    best = incumbent(model.model, is_noisy=model.noisy)
-    return _Best(best.x.numpy().copy(), best.best_f)
+    return _Best(model.incumbent.x.numpy().copy(), model.incumbent.best_f)
 
 
 def _global_step(model: Fitted, state: State) -> tuple[_Step, SurrogateAcquisition]:
@@ -164,8 +163,7 @@ def _global_step(model: Fitted, state: State) -> tuple[_Step, SurrogateAcquisiti
     best = _model_incumbent(model)
     acquisition: SurrogateAcquisition = LogEI(model.model, best.value + SMALL)
     if state.options["alpha"] > 0 and model.model.observations.has_grad.any():
-        point = incumbent(model.model, is_noisy=model.noisy)
-        acquisition = EIGN(model.model, point.best_f, point.best_grad, alpha=state.options["alpha"])
+        acquisition = EIGN(model.model, best.value, model.incumbent.best_grad, alpha=state.options["alpha"])
     seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])
     found = maximize(
         acquisition,

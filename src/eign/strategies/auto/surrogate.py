@@ -11,12 +11,14 @@ The density is that of the values and gradients as they were told: what a compre
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from eign.acquisition import Incumbent, incumbent
 from eign.arrays import Array
 from eign.data import Observations, Standardization
 from eign.models import JointGradientGP
@@ -113,7 +115,12 @@ class Fitted:
         kind = Kind(joint=True, with_gradient=bool(data.has_grad.any()))
         model = with_stand_ins(kind, self.model, self.fit.output.apply(data), pending)
         assert isinstance(model, JointGradientGP), "what is appended to a joint model is one"
-        return replace(self, model=model)
+        return self if model is self.model else replace(self, model=model)
+
+    @cached_property
+    def incumbent(self) -> Incumbent:
+        """The best of the values, in the model's units; of posterior means where values scatter."""
+        return incumbent(self.model, is_noisy=self.noisy)
 
 
 def row_budget(dim: int) -> int:

@@ -111,13 +111,13 @@ def selected(arguments: argparse.Namespace) -> list[Job]:
     options = json.dumps(json.loads(arguments.options), sort_keys=True)
     return [
         Job(problem, method, arguments.label or method, options, seed)
-        for seed in _seeds(arguments.seeds)
+        for seed in seeds_of(arguments.seeds)
         for problem in names
         for method in methods
     ]
 
 
-def _seeds(words: Iterable[str]) -> list[int]:
+def seeds_of(words: Iterable[str]) -> list[int]:
     """Seeds from numbers and ranges: 3, 0-19."""
     seeds = []
     for word in words:

@@ -12,6 +12,7 @@ import auto_report
 import auto_scores
 import numpy as np
 import pytest
+from auto_ablations import table
 from auto_problems import CASES, COUNTED, Case, design
 from auto_report import SEEDS, report, sheets
 from auto_rivals import CONVERGED, PROGRAMS, Finished, Run, perform
@@ -67,7 +68,7 @@ def test_examples_in_docstrings(module: ModuleType) -> None:
     assert not found.failed
 
 
-def test_the_groups_are_those_of_the_issue() -> None:
+def test_the_groups_are_complete() -> None:
     assert {group: sum(case.group == group for case in CASES.values()) for group in range(1, 6)} == {
         1: 10,
         2: 10,
@@ -211,6 +212,18 @@ class TestReport:
         assert written.strip() == capsys.readouterr().out.strip()
         assert "- **missed** so far, runs are missing: median suggestion at most 0.1 s on every problem" in written
         assert (tmp_path / "auto-report.svg").stat().st_size > 1000
+
+    def test_parts_are_compared_on_the_runs_that_both_have(self) -> None:
+        scale = CASES["gp-sample-4"].scale
+        full = [_record("auto", seed, 0.0, "gp-sample-4") for seed in (100, 101, 102)]
+        variant = [_record("auto, no descents", seed, scale, "gp-sample-4") for seed in (101, 102, 103)]
+        lines = table([*full, *variant], range(100, 106))
+        assert len(lines) == 4
+        cells = [cell.strip() for cell in lines[-1].split("|")[1:-1]]
+        # Nine at the first evaluation, and what comes with the 60th is after a third of the budget.
+        early = f"{9.0 / scale:.3f}"
+        assert cells == ["auto, no descents", "2", early, early, "-", "1.000", "0.000", "0.5", "0", "2"]
+        assert [line.split("|")[2].strip() for line in lines[2:]] == ["3", "2"]
 
     def test_seeds_do_not_overlap(self) -> None:
         assert not set(SEEDS["report"]) & set(SEEDS["tuning"])

@@ -97,9 +97,10 @@ class _Running:
     ) -> None:
         count, dim = x.shape
         self.index = np.arange(count)
-        self.low, self.high = np.broadcast_to(lower, x.shape), np.broadcast_to(upper, x.shape)
-        self.limit = np.array(np.broadcast_to(stopping.evaluations, count))
-        self.promise = np.broadcast_to(stopping.decrease, count)  # a smaller one is not worth an evaluation
+        # np.full takes half the time of np.broadcast_to
+        self.low, self.high = np.full(x.shape, lower), np.full(x.shape, upper)
+        self.limit = np.full(count, stopping.evaluations)
+        self.promise = np.full(count, stopping.decrease)  # a smaller one is not worth an evaluation
         self.x, self.value, self.gradient = x, start.value.copy(), start.gradient.copy()
         self.curvature = None if start.curvature is None else start.curvature.copy()
         if isinstance(memory, int):
@@ -112,7 +113,7 @@ class _Running:
         self.evaluations = np.ones(count, dtype=np.intp)
         self.converged = np.zeros(count, dtype=np.bool_)
 
-    def keep(self, rows: Mask) -> None:
+    def keep(self, rows: Index) -> None:
         """Forget the other problems."""
         for name, column in vars(self).items():
             if isinstance(column, np.ndarray):
@@ -181,18 +182,20 @@ def minimize(
     ends = {name: getattr(run, name).copy() for name in _Running.RESULTS}
     is_usable = np.isfinite(run.value)
     if np.count_nonzero(is_usable) < len(x):
-        run.keep(is_usable)
+        run.keep(np.flatnonzero(is_usable))
     while run.index.size:
         ascent, promise, steepness = _ascent(run)
         run.converged = (promise <= run.promise) | (steepness <= stopping.gradient)
         done = run.converged | (run.evaluations >= run.limit)
-        if finished := np.count_nonzero(done):
+        if np.count_nonzero(done):
+            finished, others = done.nonzero()[0], (~done).nonzero()[0]
+            whose = run.index[finished]
             for name, end in ends.items():
-                end[run.index[done]] = getattr(run, name)[done]
-            if finished == len(done):
+                end[whose] = getattr(run, name)[finished]
+            if not others.size:
                 break
-            run.keep(~done)
-            ascent = ascent[~done]
+            run.keep(others)
+            ascent = ascent[others]
         _descend(objective, run, ascent, longest_step)
     pairs = ends.pop("pairs")
     return Minimum(**ends, memory=Memory(pairs[:, :, 0], pairs[:, :, 1]))

@@ -59,6 +59,13 @@ def test_noise_is_believed_where_there_is_some(seed):
     assert not known.fit.noisy
 
 
+@pytest.mark.parametrize(("count", "dim"), [(30, 3), (40, 4)])
+def test_a_kink_is_not_taken_for_noise(count, dim):
+    # No kernel here fits it, so that noise makes it more likely, by 12 to 13 natural logarithms.
+    data = observe(lambda x: -torch.maximum(x.sum(-1), 1 + 2 * x[:, 0]), design(count, dim))
+    assert not fitted(data, None, options()).noisy
+
+
 def test_row_budget_grows_with_the_dimension():
     assert [row_budget(dim) for dim in (1, 6, 28, 29, 30, 100)] == [600, 600, 600, 600, 620, 2020]
 

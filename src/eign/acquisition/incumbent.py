@@ -2,11 +2,13 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from eign import formulas
 from eign.acquisition.moments import SurrogateModel
+from eign.arrays import Array
 from eign.data import Observations
 
 
@@ -31,7 +33,7 @@ def incumbent(model: SurrogateModel, *, is_noisy: bool = False) -> Incumbent:
     y = _values(model, rows, is_noisy=is_noisy)
     best = int(y.argmax())
     row = rows[best]
-    return Incumbent(torch.tensor(row.x[0]), float(y[best]), _gradients(model, row, is_noisy=is_noisy)[0])
+    return _as_incumbent(row.x[0], y[best], _gradients(model, row, is_noisy=is_noisy)[0])
 
 
 def stationary_incumbent(model: SurrogateModel, alpha: float, *, is_noisy: bool = False) -> Incumbent:
@@ -42,8 +44,13 @@ def stationary_incumbent(model: SurrogateModel, alpha: float, *, is_noisy: bool 
     rows = _with_value(model)
     y, grad = _values(model, rows, is_noisy=is_noisy), _gradients(model, rows, is_noisy=is_noisy)
     scale = model.standardization.y_scale
-    best = int(formulas.auxiliary_objective(y / scale, grad / scale, alpha).argmax())
-    return Incumbent(torch.tensor(rows.x[best]), float(y[best]), grad[best])
+    value, slope = torch.from_numpy(y / scale), torch.from_numpy(grad / scale)
+    best = int(formulas.auxiliary_objective(value, slope, alpha).argmax())
+    return _as_incumbent(rows.x[best], y[best], grad[best])
+
+
+def _as_incumbent(x: Array, y: float, grad: Array) -> Incumbent:
+    return Incumbent(torch.from_numpy(x.copy()), float(y), torch.from_numpy(grad.copy()))
 
 
 def _with_value(model: SurrogateModel) -> Observations:
@@ -55,15 +62,15 @@ def _with_value(model: SurrogateModel) -> Observations:
     return rows
 
 
-def _values(model: SurrogateModel, rows: Observations, *, is_noisy: bool) -> Tensor:
-    """What was observed, or the posterior mean there."""
-    return model.moments(torch.tensor(rows.x))[0] if is_noisy else torch.tensor(rows.y)
+def _values(model: SurrogateModel, rows: Observations, *, is_noisy: bool) -> Array:
+    """What was observed, or the posterior mean there, `n`."""
+    return np.asarray(model.moments(torch.tensor(rows.x))[0].numpy()) if is_noisy else rows.y
 
 
-def _gradients(model: SurrogateModel, rows: Observations, *, is_noisy: bool) -> Tensor:
-    """What was observed, or the posterior mean there and where components are missing."""
-    grad = torch.tensor(rows.grad)
-    missing = grad.isnan() | is_noisy
-    if missing.any():
-        grad = torch.where(missing, model.gradient_posterior(torch.tensor(rows.x)).mean, grad)
-    return grad
+def _gradients(model: SurrogateModel, rows: Observations, *, is_noisy: bool) -> Array:
+    """What was observed, or the posterior mean there and where components are missing, `n x d`."""
+    missing = np.isnan(rows.grad) | is_noisy
+    if not np.count_nonzero(missing):
+        return rows.grad
+    expected = model.gradient_posterior(torch.tensor(rows.x)).mean.numpy()
+    return np.where(missing, expected, rows.grad)

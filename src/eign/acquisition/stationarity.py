@@ -5,7 +5,6 @@ and the result is multiplied by std(y): alpha has no units, and alpha = 0 gives 
 `JointGradientGP` they use the full covariance of f and its gradient; EI-GN is then the paper's dEI-GN.
 """
 
-import copy
 from abc import abstractmethod
 from typing import Final, NamedTuple, Self, final
 
@@ -28,6 +27,7 @@ from eign.models import JointGradientGP
 from eign.models.joint_pullback import JointEvaluator
 from eign.models.processes import Processes
 from eign.models.pullback import ProcessStack
+from eign.models.tensors import as_array
 
 SAMPLES: Final = 256
 """Base samples of the Monte Carlo bound."""
@@ -60,8 +60,8 @@ class StationarityAcquisition(SurrogateAcquisition):
                 f"{type(model).__name__} has no posterior of the gradient; "
                 "use eign.models.IndependentGradientGP or JointGradientGP"
             )
-        gradient = torch.as_tensor(best_grad, dtype=torch.float64).detach().reshape(-1)
-        if not torch.isfinite(gradient).all():
+        gradient = as_array(torch.as_tensor(best_grad)).reshape(-1)
+        if not np.isfinite(gradient).all():
             raise ValueError(
                 f"best_grad={gradient.tolist()} must be finite; eign.acquisition.incumbent(model) "
                 "puts the posterior mean where the gradient is missing"
@@ -70,10 +70,12 @@ class StationarityAcquisition(SurrogateAcquisition):
             raise ValueError(f"alpha={alpha!r}, expected a number that is not negative")
         self.alpha = float(alpha)
         self._best = (float(best_f) - self.y_shift) / self.y_scale
-        self.register_buffer("_best_grad", gradient / self.y_scale)
-        self._best_grad: Tensor
-        self._best_all = np.append(self._best, self._best_grad.numpy())  # value and gradient
+        self._best_all = np.append(self._best, gradient / self.y_scale)  # value and gradient
         self._evaluator: JointEvaluator | None = None
+
+    @property
+    def _best_grad(self) -> Tensor:
+        return torch.from_numpy(self._best_all[1:])
 
     def _new_stack(self, processes: Processes) -> ProcessStack:
         units = self.model.standardization
@@ -131,8 +133,8 @@ class TwoTermAcquisition(StationarityAcquisition):
     @final
     def weighted(self, improvement: float, increase: float) -> Self:
         """The same with `improvement * EI_f - increase * the other term`, in standardised units, times std(y)."""
-        other = copy.copy(self)
-        other.weights = (improvement, increase)
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), weights=(improvement, increase))
         return other
 
     def _at(self, X: Tensor) -> Tensor:
@@ -250,7 +252,7 @@ class EIgBound(TwoTermAcquisition):
     ) -> None:
         """See `StationarityAcquisition`; `samples` scrambled-Sobol base samples are drawn from `seed`."""
         super().__init__(model, best_f, best_grad, alpha=alpha)
-        base = formulas.normal_base_samples(samples, len(self._best_grad), seed=seed)
+        base = formulas.normal_base_samples(samples, len(self._best_all) - 1, seed=seed)
         self.register_buffer("_base_samples", base)
         self._base_samples: Tensor
 

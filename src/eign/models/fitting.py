@@ -75,7 +75,7 @@ class WarmStart:
     theta: Array
     steps: Array
     changes: Array
-    rival_owner: NDArray[np.intp]
+    rival_owner: lbfgs.Index
     rival_theta: Array
 
     @classmethod
@@ -174,10 +174,10 @@ def _descend(
     problems: Sequence[Problem],
     kernel: Correlation,
     starts: Array,
-    owner: NDArray[np.intp],
+    owner: lbfgs.Index,
     warm: WarmStart,
     *,
-    limits: int | NDArray[np.intp] = _EVALUATIONS,
+    limits: int | lbfgs.Index = _EVALUATIONS,
 ) -> tuple[lbfgs.Minimum, Array]:
     """Minimise J from every start, `owner` says whose start it is; also the means at the ends."""
     dim = problems[0].x.shape[1]
@@ -189,7 +189,7 @@ def _descend(
     fresh = not warm.steps.any()
     calls = 0
 
-    def objective(thetas: Array, index: NDArray[np.intp]) -> lbfgs.Evaluation:
+    def objective(thetas: Array, index: lbfgs.Index) -> lbfgs.Evaluation:
         nonlocal calls
         # Near an optimum the curvature at the start is as good as that at each point, and the gradient is cheaper.
         curvature = calls == 0 or fresh
@@ -197,7 +197,7 @@ def _descend(
         fits_one = alike is not None and len(index) * alike.y.shape[1] ** 2 <= _STACKED_ELEMENTS
         stacks = [np.arange(len(index))] if fits_one else _stacks(sizes[index])
 
-        def evaluate(stack: NDArray[np.intp]) -> Posterior:
+        def evaluate(stack: lbfgs.Index) -> Posterior:
             members = owner[index[stack]]
             if alike is None:
                 together = Problem(*(np.stack(part) for part in zip(*(problems[b] for b in members), strict=True)))
@@ -221,7 +221,7 @@ def _descend(
 
 
 def _best_of(
-    result: tuple[lbfgs.Minimum, Array], owner: NDArray[np.intp], warm: WarmStart, *, followed: int | None = None
+    result: tuple[lbfgs.Minimum, Array], owner: lbfgs.Index, warm: WarmStart, *, followed: int | None = None
 ) -> Fit:
     """The best end for each owner, and the rivals: the next best that is another optimum and not much worse.
 
@@ -245,7 +245,7 @@ def _best_of(
     return Fit(end.x[best], means[best], end.value[best], int(end.evaluations.sum()), end.converged[best], left)
 
 
-def _in_order(results: Sequence[Posterior], positions: NDArray[np.intp]) -> Posterior:
+def _in_order(results: Sequence[Posterior], positions: lbfgs.Index) -> Posterior:
     """One result from those of several stacks, whose members were at these positions."""
     order = np.argsort(positions)
     value, gradient, mean = (np.concatenate(part)[order] for part in list(zip(*results, strict=True))[:3])
@@ -253,7 +253,7 @@ def _in_order(results: Sequence[Posterior], positions: NDArray[np.intp]) -> Post
     return Posterior(value, gradient, mean, np.concatenate(bends)[order] if bends else None)
 
 
-def _stacks(sizes: NDArray[np.int_]) -> list[NDArray[np.intp]]:
+def _stacks(sizes: NDArray[np.int_]) -> list[lbfgs.Index]:
     """Positions of problems to evaluate together: of equal size, and few enough to stay in the cache."""
     stacks = []
     for size in np.unique(sizes):

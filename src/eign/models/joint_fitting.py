@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eign.models import lbfgs
 from eign.models.derivative_kernels import Array, prior_variances
@@ -167,7 +166,7 @@ def fit_hyperparameters(
     low, high = bounds(hyper)
     workspace = np.empty((data.pairs.scheme_rows,) * 2)
 
-    def objective(thetas: Array, _: NDArray[np.intp]) -> lbfgs.Evaluation:
+    def objective(thetas: Array, _: lbfgs.Index) -> lbfgs.Evaluation:
         results = [negative_log_posterior(theta, data, hyper, out=workspace) for theta in thetas]
         values, gradients, curvatures = zip(*results, strict=True)
         return lbfgs.Evaluation(np.array(values), np.stack(gradients), np.stack(curvatures))
@@ -232,7 +231,7 @@ def profile_log_likelihoods(data: JointData, targets: Array, hyper: JointHyperpa
     return np.asarray(np.max(likelihoods, axis=0))
 
 
-def negative_log_likelihood(rows: FactoredRows, row_component: NDArray[np.intp]) -> float:
+def negative_log_likelihood(rows: FactoredRows, row_component: lbfgs.Index) -> float:
     """J without the prior; the order of `row_component` does not matter."""
     log_determinant = np.log(np.diagonal(rows.lower)).sum() - np.log(rows.scales[row_component]).sum()
     return float(0.5 * rows.residual @ rows.residual + log_determinant + 0.5 * len(row_component) * np.log(2.0 * np.pi))

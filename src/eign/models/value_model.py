@@ -82,6 +82,9 @@ class ObservedModel(ValueModel):
     _observations: Observations
     _standardization: Standardization
 
+    # A module looks for parameters in what it is given, which takes longer than all of `append`; there are none here.
+    __setattr__ = object.__setattr__  # type: ignore[assignment]
+
     @property
     def batch_shape(self) -> torch.Size:
         """Empty: this is one model."""

@@ -196,14 +196,14 @@ def _ascend(
     stopping: lbfgs.Stopping,
     *,
     scale: float,
-    rows: NDArray[np.intp] | None = None,
+    rows: lbfgs.Index | None = None,
 ) -> lbfgs.Minimum:
     """Minimise the target's negative, in units of `scale`; the result is in its own units.
 
     `start` are points, or the end of an earlier ascent whose `rows` go on.
     """
 
-    def objective(x: Array, _: NDArray[np.intp]) -> lbfgs.Evaluation:
+    def objective(x: Array, _: lbfgs.Index) -> lbfgs.Evaluation:
         value, gradient = target.value_and_gradient(x)
         return lbfgs.Evaluation(value / -scale, gradient / -scale)
 

@@ -3,7 +3,6 @@
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eign.acquisition import UCB, SurrogateAcquisition
 from eign.arrays import Array
@@ -61,7 +60,7 @@ def new_start(model: JointGradientGP, seen: Array, optima: Array, rng: np.random
     return np.asarray(candidates[distances.argmax()])
 
 
-def is_hopeless(data: Observations, rows: NDArray[np.intp], best: float, optima: Array) -> bool:
+def is_hopeless(data: Observations, rows: lbfgs.Index, best: float, optima: Array) -> bool:
     r"""Whether a descent, the `rows` of the data in their order, will not get above `best`.
 
     It has come to a known optimum, or its gains shrink so fast that their sum stays below: if the last three
@@ -85,7 +84,7 @@ def _ascend(
 ) -> lbfgs.Minimum:
     """Local maxima from the starts `k x d` as minima of the negative; the model's units are about 1."""
 
-    def objective(x: Array, _: NDArray[np.intp]) -> lbfgs.Evaluation:
+    def objective(x: Array, _: lbfgs.Index) -> lbfgs.Evaluation:
         value, gradient = target.value_and_gradient(x)
         return lbfgs.Evaluation(-value, -gradient)
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from auto_cases import coupled, design, observe, options
+from eign import problems
 from eign.data import Observations
 from eign.strategies import State, strategy
 from eign.strategies.auto.memory import Descent, Expectation, Memory
@@ -168,8 +169,22 @@ def test_a_local_step_that_was_given_up_is_not_waited_for():
     assert local > 2
 
 
+def test_an_optimum_is_not_evaluated_over_and_over():
+    """What the nugget lets pass between value and mean is no gain."""
+    problem = problems.shifted(problems.get("ackley-5"), seed=103)
+    opt = Optimizer(problem.bounds, maximize=True, seed=103, check_gradients=False)
+    steps = []
+    for _ in range(36):
+        x = opt.ask()
+        if opt.state.reason == "local":
+            steps.append(closest_pair(problem.bounds.to_unit(np.vstack([opt.history.x, x]))))
+        opt.tell(x, *problem(x))
+    assert len(steps) > 5
+    assert min(steps) > 1e-6
+
+
 def test_an_infinite_value_does_not_make_every_descent_hopeless():
-    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, check_gradients=False)
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=7, check_gradients=False)
     opt.tell([0.9, 0.1], -np.inf, [1.0, 1.0])
     reasons = []
     for _ in range(40):

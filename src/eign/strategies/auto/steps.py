@@ -1,4 +1,4 @@
-"""The steps that `auto` chooses from: where the model says f is best nearby, and where a new descent could begin."""
+"""The steps that `auto` chooses from: where the model says f is best nearby, and descents on the function itself."""
 
 from typing import Final, NamedTuple
 
@@ -9,55 +9,58 @@ from eign.arrays import Array
 from eign.data import Observations
 from eign.models import JointGradientGP, lbfgs
 from eign.models.threads import single_threaded_blas
-from eign.search.candidates import global_candidates
 from eign.strategies.strategy import nearest
 
 # An optimum that was reached once is not worth another descent that ends this close to it.
 _SAME_BASIN: Final = 0.1
 _SAME_OPTIMUM: Final = 0.03
-_CANDIDATES: Final = 512
-_CLIMBERS: Final = 24
-# A descent that begins where the model expects much, or knows little: drawn anew for each.
-_OPTIMISM: Final = (0.5, 1.0, 2.0, 4.0)
-_BLIND_SHARE: Final = 1 / 3
+_KNOWN_SHARE: Final = 0.5
+_DRAWS: Final = 64
 # Evaluations over which the gain of a descent is compared with the gain before.
 _WINDOW: Final = 3
 _HOPE: Final = 2.0
 
 
 class LocalStep(NamedTuple):
-    """The best point nearby as the model sees it, `d`, and its mean in the model's units."""
+    """The best point nearby as the model sees it, `d`, and how far its mean is above the center's, in its units."""
 
     x: Array
-    mean: float
+    gain: float
 
 
 def local_step(model: JointGradientGP, center: Array, radius: float) -> LocalStep:
-    """The largest posterior mean within `radius` of the center in each coordinate, as far as an ascent finds it."""
-    low, high = np.maximum(center - radius, 0.0), np.minimum(center + radius, 1.0)
-    end = _ascend(UCB(model, weight=0.0), center[None], low, high, evaluations=60, decrease=1e-10)
-    return LocalStep(np.clip(end.x[0], low, high), -float(end.value[0]))
+    """The largest posterior mean within `radius` of the center in each coordinate, as far as an ascent finds it.
 
-
-def new_start(model: JointGradientGP, seen: Array, optima: Array, rng: np.random.Generator) -> Array:
-    """Where the next descent begins, `d`: a third of them as far from everything as possible, the others at a peak.
-
-    A peak is a local maximum of mean + k sigma, k drawn from 1/2 to 4, that is not in the basin of a known optimum.
+    The gain is counted from the mean at the center, not from the value there: they differ by what the nugget lets
+    pass, 1e-6 standard deviations, and steps to the same place again would seem to be worth that.
     """
-    candidates = global_candidates(_CANDIDATES, seen.shape[1], rng)
-    weight = float(rng.choice(_OPTIMISM))
-    if rng.random() >= _BLIND_SHARE:
-        bound = UCB(model, weight=weight)
-        with single_threaded_blas():
-            best = np.argsort(-bound.evaluate(candidates), kind="stable")[:_CLIMBERS]
-        zero, one = np.zeros(seen.shape[1]), np.ones(seen.shape[1])
-        peaks = _ascend(bound, candidates[best], zero, one, evaluations=20, decrease=1e-3)
-        for index in np.argsort(peaks.value, kind="stable"):
-            x = np.clip(peaks.x[index], 0.0, 1.0)
-            if nearest(optima, x)[1] > _SAME_BASIN and nearest(seen, x)[1] > 1e-3:
-                return np.asarray(x)
-    distances = np.abs(candidates[:, None] - seen[None]).max(axis=-1).min(axis=1)
-    return np.asarray(candidates[distances.argmax()])
+    low, high = np.maximum(center - radius, 0.0), np.minimum(center + radius, 1.0)
+    mean = UCB(model, weight=0.0)
+    end = _ascend(mean, center[None], low, high, evaluations=60, decrease=1e-10)
+    return LocalStep(np.clip(end.x[0], low, high), -float(end.value[0]) - float(mean.evaluate(center[None])[0]))
+
+
+def new_start(data: Observations, optima: Array, rng: np.random.Generator) -> Array:
+    """Where the next descent begins, `d`: with equal chances at a good point that is known, or anywhere.
+
+    The model is not asked: descents are for the case that it is wrong.
+    """
+    known = _best_alone(data, optima) if rng.random() < _KNOWN_SHARE else None
+    if known is not None:
+        return known
+    draws = rng.random((_DRAWS, data.dim))
+    return next((x for x in draws if nearest(optima, x)[1] > _SAME_BASIN), draws[0])
+
+
+def _best_alone(data: Observations, optima: Array) -> Array | None:
+    """The best point with neither a better one nor a known optimum nearby, as a peak would be that nobody climbed."""
+    y = np.where(data.has_y, data.y, -np.inf)
+    for row in np.argsort(-y, kind="stable")[: data.has_y.sum()]:
+        x = data.x[row]
+        is_near = np.abs(data.x - x).max(axis=1) <= _SAME_BASIN
+        if not (is_near & (y > y[row])).any() and nearest(optima, x)[1] > _SAME_BASIN:
+            return x.copy()
+    return None
 
 
 def is_hopeless(data: Observations, rows: lbfgs.Index, best: float, optima: Array) -> bool:

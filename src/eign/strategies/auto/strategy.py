@@ -5,7 +5,7 @@
 | initial | of the Sobol design |
 | global | where LogEI is largest, anywhere |
 | local | the best posterior mean in a trust region around the incumbent |
-| restart | of an L-BFGS-B descent on the function itself, from a place the model finds promising or does not know |
+| restart | of an L-BFGS-B descent on the function itself, from a good point that stands alone, or from anywhere |
 
 docs/auto.md describes the method; the numbers of its rules are here.
 """
@@ -123,7 +123,7 @@ class Auto(Strategy):
                 return step, memory, step.gain
             if near is not None:
                 return near, memory, step.gain
-        begun = _begun(model, state, memory, data, pending)
+        begun = _begun(state, memory, data)
         first = replay(np.array(begun.start), data, _settings(begun)).needed
         if first is None or contains(pending, first):
             return step, memory, step.gain
@@ -188,10 +188,9 @@ def _local_candidate(
     near = local_step(model.model, best.x, memory.radius)
     if nearest(pending, near.x)[1] <= max(SAME_POINT, _SAME_STEP * float(np.abs(near.x - best.x).max())):
         return None, memory
-    gain = near.mean - best.value
-    if gain < _NOTHING or contains(model.model.observations.x, near.x):
+    if near.gain < _NOTHING or contains(model.model.observations.x, near.x):
         return None, replace(memory, optima=(*memory.optima, best.x.tolist()))
-    return _Step(near.x, "local", gain), memory
+    return _Step(near.x, "local", near.gain), memory
 
 
 def _can_descend(data: Observations) -> bool:
@@ -213,14 +212,13 @@ def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
     return memory.descent is None and len(data) - max(reached + 1, memory.rested) >= data.dim + 3
 
 
-def _begun(model: Fitted, state: State, memory: Memory, data: Observations, pending: Array) -> Descent:
+def _begun(state: State, memory: Memory, data: Observations) -> Descent:
     """A descent from the best point told, unless that is an optimum; then from a new start."""
     optima = memory.known_optima(data.dim)
     best = data.x[np.where(data.has_y, data.y, -np.inf).argmax()]
     if not contains(optima, best):
         return Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP)), "local")
-    start = new_start(model.model, np.vstack([data.x, pending]), optima, generator(state, 1))
-    return Descent(start.tolist(), _FIRST_STEP[1], "restart")
+    return Descent(new_start(data, optima, generator(state, 1)).tolist(), _FIRST_STEP[1], "restart")
 
 
 def _settings(descent: Descent) -> dict[str, float]:
@@ -239,7 +237,7 @@ def _continued(memory: Memory, data: Observations) -> tuple[Memory, _Step | None
     if needed is not None and not is_hopeless(data, rows, best, optima):
         return memory, _Step(needed, memory.descent.reason, 0.0)
     known = rows[data.has_y[rows]]
-    ends = memory.optima
+    ends = (*memory.optima, memory.descent.start)  # where it came from is as well known as where it led
     if len(known):
         ends = (*ends, data.x[known[data.y[known].argmax()]].tolist())
     return replace(memory, descent=None, rested=len(data), optima=ends, radius=RADIUS_AFTER_JUMP), None

@@ -59,7 +59,7 @@ def _best_alone(data: Observations, optima: Array) -> Array | None:
         x = data.x[row]
         is_near = np.abs(data.x - x).max(axis=1) <= _SAME_BASIN
         if not (is_near & (y > y[row])).any() and nearest(optima, x)[1] > _SAME_BASIN:
-            return x.copy()
+            return np.array(x)
     return None
 
 

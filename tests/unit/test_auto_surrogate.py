@@ -18,13 +18,21 @@ from eign.strategies.surrogate import within_row_budget
 @pytest.mark.parametrize("seed", [0, 1])
 def test_an_additive_function_gets_additive_terms(seed):
     fit = fitted(observe(additive, design(24, 6, seed)), None, options()).fit
-    assert fit.kernel == "two-additive+full"
-    assert set(fit.hyperparameters) == {"matern52", "two-additive+full"}
+    # It is a sum of sines, too.
+    assert fit.kernel == "two-additive+full-rbf"
+    assert set(fit.hyperparameters) == set(surrogate.KERNELS)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_coupled_function_gets_the_full_kernel(seed):
-    assert fitted(observe(coupled, design(24, 4, seed)), None, options()).fit.kernel == "matern52"
+    assert fitted(observe(coupled, design(24, 4, seed)), None, options()).fit.kernel in ("matern52", "rbf")
+
+
+def test_only_a_smooth_function_gets_a_smooth_kernel():
+    points = design(24, 3)
+    assert "rbf" in fitted(observe(lambda x: torch.sin(3 * x.sum(-1)), points), None, options()).fit.kernel
+    kinked = observe(lambda x: (x - 0.4).abs().sum(-1) ** 1.5, points)
+    assert "rbf" not in fitted(kinked, None, options()).fit.kernel
 
 
 def test_a_kernel_that_was_given_is_taken():
@@ -92,16 +100,20 @@ def test_hyperparameters_are_learned_from_a_sample_and_all_values_enter_the_mode
     few = sample(within_row_budget(data, 60), 15)
     assert len(few) == 15
     assert few.has_grad.any(axis=1).sum() == 10
-    # Two kernels, and noise or not.
-    assert learned_from == [few] * 3
+    # Four kernels, and noise or not.
+    assert learned_from == [few] * 5
+    monkeypatch.setattr(surrogate, "_FEW_NUMBERS", 0)
     grown = fitted(data, replace(model.fit, count=30), options(rows=60))
-    assert learned_from[3:] == [few]
+    assert learned_from[5:] == [few]
     assert (grown.fit.count, grown.fit.chosen) == (40, 40)
 
 
-def test_model_is_kept_refitted_and_chosen_anew_as_data_grow():
+def test_model_is_kept_refitted_and_chosen_anew_as_data_grow(monkeypatch):
     data = observe(coupled, design(40, 2))
     first = fitted(data[:20], None, options()).fit
+    # So few numbers are cheap, and the choice is made with every refit.
+    assert fitted(data[:22], first, options()).fit.chosen == 22
+    monkeypatch.setattr(surrogate, "_FEW_NUMBERS", 0)
     assert (first.count, first.chosen) == (20, 20)
     assert fitted(data[:21], first, options()).fit is first
     refitted = fitted(data[:22], first, options()).fit

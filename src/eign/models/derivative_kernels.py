@@ -66,6 +66,7 @@ _SUMMANDS: dict[str, tuple[tuple[Structure, Profile, float], ...]] = {
     "additive+full": (("full", "matern52", 0.4), ("additive", "matern52", 0.4)),
     # Slow and fast coordinate-wise variation apart: ripples on a bowl.
     "two-additive+full": (("full", "matern52", 0.4), ("additive", "matern52", 0.7), ("additive", "matern52", 0.1)),
+    "two-additive+full-rbf": (("full", "rbf", 0.4), ("additive", "rbf", 0.7), ("additive", "rbf", 0.1)),
 }
 KERNELS = tuple(_SUMMANDS)
 

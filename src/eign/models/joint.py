@@ -97,7 +97,8 @@ class JointGradientGP(ObservedModel):
             Yvar: Known noise variances of the values, `n x 1`; NaN = unknown.
             Gvar: Known noise variances of the gradients, `n x d`; NaN = unknown.
             kernel: "matern52", "rbf", "additive" (mean of one-dimensional Matern-5/2), "additive+full" (the sum of the
-                first and the third), or "two-additive+full" (with a slow and a fast additive part).
+                first and the third), "two-additive+full" (with a slow and a fast additive part), or
+                "two-additive+full-rbf" (the same with RBF for Matern-5/2).
             noise: A noise variance for every row in standardised units beside what is known, or "learn" to fit one for
                 values and one for gradients. None is no noise, but for a nugget relative to the prior variance.
             standardization: The units the process works in; None takes them from the data at each fit.

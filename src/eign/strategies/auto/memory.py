@@ -1,7 +1,7 @@
 """What `auto` remembers between proposals, and what it learns from what was told."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, final
 
 import numpy as np
@@ -21,9 +21,13 @@ _MEMORY: Final = 0.8
 _TRUST: Final = (0.05, 1.5)
 _FAILED: Final = 0.1
 _AS_EXPECTED: Final = 0.7
-_FIRST_RADIUS: Final = 0.2
+FIRST_RADIUS: Final = 0.2
 _RADIUS: Final = (1e-6, 0.5)
 RADIUS_AFTER_JUMP: Final = 0.1
+# With a model that gains nothing, in times d + 3 evaluations: half of it is left after a climb that led above the best
+# point, one and a half times after one that did not.
+PATIENCE: Final = (0.5, 3.0)
+_PATIENCE_AFTER: Final = {True: 0.5, False: 1.5}
 
 
 @final
@@ -39,11 +43,21 @@ class Expectation:
 @final
 @dataclass(frozen=True)
 class Descent:
-    """L-BFGS-B on the function: where it began, the length of its first step, and why: "restart", or "local"."""
+    """L-BFGS-B on the function: where it began, and the length of its first step."""
 
     start: list[float]
     step: float
-    reason: str
+
+
+@final
+@dataclass(frozen=True)
+class Climb:
+    """Steps on the model from a start of their own: the trust region, the last step's gain, and the points so far."""
+
+    start: list[float]
+    radius: float
+    gain: float = 0.0
+    path: tuple[list[float], ...] = ()
 
 
 @final
@@ -57,18 +71,24 @@ class Memory:
         radius: Of the trust region.
         spent: Points proposed for each reason.
         open: What was proposed and not told yet.
+        bowl: Whether the design has been looked at for a bowl.
         descent: The descent on the function that is under way; None if there is none.
-        rested: Observations when the last descent ended, or the design.
+        climb: The climb that is under way; None if there is none.
+        rested: Observations when the last descent or climb ended, or the design.
+        patience: With a model that gains nothing, in times d + 3 evaluations.
         optima: Points where a search ended, `k x d`.
     """
 
     fit: Fit | None = None
     trust: Mapping[str, float] = field(default_factory=lambda: {"global": 1.0, "local": 1.0})
-    radius: float = _FIRST_RADIUS
+    radius: float = FIRST_RADIUS
     spent: Mapping[str, int] = field(default_factory=dict)
     open: tuple[Expectation, ...] = ()
+    bowl: bool = False
     descent: Descent | None = None
+    climb: Climb | None = None
     rested: int = 0
+    patience: float = PATIENCE[1]
     optima: tuple[list[float], ...] = ()
 
     def is_optimum(self, x: Array) -> bool:
@@ -79,6 +99,18 @@ class Memory:
         """All of them, `k x d`."""
         return np.array(self.optima, dtype=np.float64).reshape(-1, dim)
 
+    def with_optima(self, points: Iterable[Array]) -> "Memory":
+        """With further points where a search ended, or began and need not begin again."""
+        optima = list(self.optima)
+        for x in points:
+            if not contains(np.array(optima, dtype=np.float64).reshape(-1, len(x)), x):
+                optima.append(x.tolist())
+        return replace(self, optima=tuple(optima))
+
+    def after_climb(self, *, won: bool) -> float:
+        """The patience after a climb that led above the best point, or did not."""
+        return float(np.clip(self.patience * _PATIENCE_AFTER[won], *PATIENCE))
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal object."""
         return {
@@ -87,8 +119,11 @@ class Memory:
             "radius": self.radius,
             "spent": dict(self.spent),
             "open": [[one.x, one.reason, one.gain] for one in self.open],
-            "descent": None if self.descent is None else [self.descent.start, self.descent.step, self.descent.reason],
+            "bowl": self.bowl,
+            "descent": None if self.descent is None else [self.descent.start, self.descent.step],
+            "climb": None if self.climb is None else asdict(self.climb) | {"path": list(self.climb.path)},
             "rested": self.rested,
+            "patience": self.patience,
             "optima": list(self.optima),
         }
 
@@ -98,10 +133,12 @@ class Memory:
         if not stored:
             return cls()
         fit = None if stored["fit"] is None else Fit.from_json(stored["fit"])
+        climb = stored["climb"]
         read = {
             "fit": fit,
             "open": tuple(Expectation(*one) for one in stored["open"]),
             "descent": None if stored["descent"] is None else Descent(*stored["descent"]),
+            "climb": None if climb is None else Climb(**{**climb, "path": tuple(climb["path"])}),
             "optima": tuple(stored["optima"]),
         }
         return cls(**{**stored, **read})
@@ -134,13 +171,14 @@ def settled(memory: Memory, data: Observations, pending: Array) -> Memory:
         elif one.reason == "local" and ratio < _FAILED and one.gain < WORTH_A_STEP:
             # The model does not resolve what is left.
             optima.append(before.x[np.where(before.has_y, before.y, -np.inf).argmax()].tolist())
-        radius = _next_radius(radius, one.reason, ratio)
+        if one.reason == "local":
+            radius = next_radius(radius, ratio)
+        elif ratio > 0:
+            radius = max(radius, RADIUS_AFTER_JUMP)
     return replace(memory, open=tuple(left), trust=trust, radius=radius, optima=tuple(optima))
 
 
-def _next_radius(radius: float, reason: str, ratio: float) -> float:
-    """Twice as far after a step as good as expected, a third after one that was not."""
-    if reason == "global":
-        return max(radius, RADIUS_AFTER_JUMP) if ratio > 0 else radius
+def next_radius(radius: float, ratio: float) -> float:
+    """Twice as far after a step as good as expected, a third after one that was not; `ratio` is what came of it."""
     factor = 1 / 3 if ratio < _FAILED else 2.0 if ratio > _AS_EXPECTED else 1.0
     return float(np.clip(radius * factor, *_RADIUS))

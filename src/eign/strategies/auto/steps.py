@@ -9,11 +9,12 @@ from eign.arrays import Array
 from eign.data import Observations
 from eign.models import JointGradientGP, lbfgs
 from eign.models.threads import single_threaded_blas
+from eign.strategies.auto.bowl import bowl_top
 from eign.strategies.strategy import nearest
 
 # An optimum that was reached once is not worth another descent that ends this close to it.
 _SAME_BASIN: Final = 0.1
-_SAME_OPTIMUM: Final = 0.03
+SAME_OPTIMUM: Final = 0.03
 _KNOWN_SHARE: Final = 0.5
 _DRAWS: Final = 64
 # Evaluations over which the gain of a descent is compared with the gain before.
@@ -41,10 +42,13 @@ def local_step(model: JointGradientGP, center: Array, radius: float) -> LocalSte
 
 
 def new_start(data: Observations, optima: Array, rng: np.random.Generator) -> Array:
-    """Where the next descent begins, `d`: with equal chances at a good point that is known, or anywhere.
+    """Where the next climb begins, `d`: at the top of a bowl; if it is known, at a good point, or by chance anywhere.
 
-    The model is not asked: descents are for the case that it is wrong.
+    The model is not asked: climbs from elsewhere are for the case that it is wrong.
     """
+    top = bowl_top(data)
+    if top is not None and nearest(optima, top)[1] > _SAME_BASIN:
+        return top
     known = _best_alone(data, optima) if rng.random() < _KNOWN_SHARE else None
     if known is not None:
         return known
@@ -73,7 +77,7 @@ def is_hopeless(data: Observations, rows: lbfgs.Index, best: float, optima: Arra
     y = np.where(data.has_y[rows], data.y[rows], -np.inf)
     if not len(rows) or y.max() >= best:
         return False
-    if nearest(optima, data.x[rows[y.argmax()]])[1] < _SAME_OPTIMUM:
+    if nearest(optima, data.x[rows[y.argmax()]])[1] < SAME_OPTIMUM:
         return True
     if len(rows) <= 2 * _WINDOW or not np.isfinite(y[0]):
         return False

@@ -2,10 +2,10 @@
 
 | reason | the point |
 |---|---|
-| initial | of the Sobol design |
+| initial | of the Sobol design, and the top of a bowl if its gradients show one |
 | global | where LogEI is largest, anywhere |
-| local | the best posterior mean in a trust region around the incumbent |
-| restart | of an L-BFGS-B descent on the function itself, from a good point that stands alone, or from anywhere |
+| local | the best posterior mean in a trust region around the incumbent, or of a descent on the function from there |
+| restart | of a climb on the model from elsewhere: a good point that stands alone, or anywhere |
 
 docs/auto.md describes the method; the numbers of its rules are here.
 """
@@ -22,7 +22,19 @@ from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.search import maximize
 from eign.search.maximize import Effort
-from eign.strategies.auto.memory import RADIUS_AFTER_JUMP, SMALL, WORTH_A_STEP, Descent, Expectation, Memory, settled
+from eign.strategies.auto.bowl import bowl_top
+from eign.strategies.auto.climb import advance, is_above, told_rows
+from eign.strategies.auto.memory import (
+    FIRST_RADIUS,
+    RADIUS_AFTER_JUMP,
+    SMALL,
+    WORTH_A_STEP,
+    Climb,
+    Descent,
+    Expectation,
+    Memory,
+    settled,
+)
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start
 from eign.strategies.auto.surrogate import KERNELS, Fitted, fitted
 from eign.strategies.design import generator, initial_proposal
@@ -32,7 +44,8 @@ from eign.strategies.strategy import SAME_POINT, Belief, State, Strategy, contai
 
 # Below this an expected gain is nothing, and the best point an optimum.
 _NOTHING: Final = 1e-7
-# A global gain below this says only that the model knows of no place to go, and restarts may be as many.
+# A global gain below this says that the model knows of no place to go. Small gains say less: of functions with a few
+# narrow peaks LogEI finds the highest while it expects 1e-8.
 _BLIND: Final = 1e-10
 # The model's errors are larger than what more candidates would find.
 _SEARCH: Final = Effort(restarts=8, raw_samples=256)
@@ -69,7 +82,10 @@ class Auto(Strategy):
             "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
             "alpha": Option(0.0, at_least(0.0), "weight of stationarity in global steps; 0 is LogEI"),
             "local": Option(True, flag, "take steps in a trust region"),
-            "descents": Option(0.33, at_least(0.0), "evaluations of restarts for each global one, at most; 0 is none"),
+            "bowl": Option(True, flag, "evaluate the top of a bowl if the gradients of the design show one"),
+            "restarts": Option(
+                True, flag, "climb from elsewhere where the model knows no place to go, or gains nothing"
+            ),
             "refit": Option(0.1, at_least(0.0), "choose and fit the model when the data have grown by this share"),
             "rows": Option(None, whole(least=1), "of the covariance matrix; None is 600, or twenty gradients"),
         }
@@ -82,9 +98,15 @@ class Auto(Strategy):
         memory, going = _continued(memory, data)
         if going is not None and not contains(pending, going.x):
             return going.x, _remembered(state, memory, going, gain=None)
+        memory, top = _looked_for_bowl(state, memory, data)
+        if top is not None and not contains(pending, top):
+            return top, _remembered(state, memory, _Step(top, "initial", 0.0), gain=None)
         model = fitted(data, memory.fit, state.options)
         # The model's own evaluations are those after the design: only they can show that it is no use.
         memory = replace(memory, fit=model.fit, rested=len(data) if memory.fit is None else memory.rested)
+        memory, going = _climbed(model, memory, data, pending)
+        if going is not None:
+            return going.x, _remembered(state, memory, going, gain=None)
         step, memory, expected = self._step(model, state, memory, data, pending)
         best = float(data.y[data.has_y].max())
         gain = min(expected / float(model.fit.output.slope(np.array(best))), LARGEST)
@@ -114,20 +136,20 @@ class Auto(Strategy):
         step, _ = _global_step(model.given(data, pending), state)
         promise = memory.trust["global"] * step.gain
         near, memory = _local_candidate(model, state, memory, best, pending)
-        descends = state.options["descents"] > 0 and _can_descend(data)
-        stalled = descends and _is_stalled(model, memory, data)
+        restarts = state.options["restarts"] and _can_descend(data) and memory.climb is None
+        stalled = restarts and _is_stalled(model, memory, data)
         if not stalled:
             if near is not None and _comes_first(near, promise, memory.trust["local"]):
                 return near, memory, step.gain
-            if promise >= SMALL or not (descends and _has_share(state, memory, blind=promise < _BLIND)):
+            if promise >= _BLIND or not (restarts and _has_share(memory)):
                 return step, memory, step.gain
-            if near is not None:
-                return near, memory, step.gain
-        begun = _begun(state, memory, data)
-        first = replay(np.array(begun.start), data, _settings(begun)).needed
-        if first is None or contains(pending, first):
-            return step, memory, step.gain
-        return _Step(first, begun.reason, 0.0), replace(memory, descent=begun), step.gain
+        if near is not None and near.gain >= WORTH_A_STEP:
+            memory, begun = _handed_over(memory, data)
+        else:
+            memory, begun = _climbed(model, replace(memory, climb=_new_climb(state, memory, data)), data, pending)
+        if begun is None or contains(pending, begun.x):
+            return step, replace(memory, descent=None), step.gain
+        return begun, memory, step.gain
 
 
 def _comes_first(near: _Step, promise: float, trust: float) -> bool:
@@ -199,26 +221,68 @@ def _can_descend(data: Observations) -> bool:
     return bool(np.all(data.has_grad[data.has_y])) and not is_noisy
 
 
-def _has_share(state: State, memory: Memory, *, blind: bool) -> bool:
-    """Whether restarts have had fewer evaluations than they may."""
-    share: float = max(state.options["descents"], 1.0) if blind else state.options["descents"]
-    return memory.descent is None and memory.spent.get("restart", 0) < share * memory.spent.get("global", 0)
+def _has_share(memory: Memory) -> bool:
+    """Whether restarts have had fewer evaluations than global steps."""
+    return memory.spent.get("restart", 0) < memory.spent.get("global", 0)
 
 
 def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
-    """Whether the model has had d + 3 evaluations since the last descent, and none gained more than a little."""
+    """Whether the model has had its share of evaluations since the last climb, and none gained more than a little."""
     seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
     reached = int(np.argmax(seen >= seen.max() - SMALL))
-    return memory.descent is None and len(data) - max(reached + 1, memory.rested) >= data.dim + 3
+    return len(data) - max(reached + 1, memory.rested) >= memory.patience * (data.dim + 3)
 
 
-def _begun(state: State, memory: Memory, data: Observations) -> Descent:
-    """A descent from the best point told, unless that is an optimum; then from a new start."""
-    optima = memory.known_optima(data.dim)
-    best = data.x[np.where(data.has_y, data.y, -np.inf).argmax()]
-    if not contains(optima, best):
-        return Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP)), "local")
-    return Descent(new_start(data, optima, generator(state, 1)).tolist(), _FIRST_STEP[1], "restart")
+def _looked_for_bowl(state: State, memory: Memory, data: Observations) -> tuple[Memory, Array | None]:
+    """The top of a bowl, once, when the design is complete; None if there is none, or it has been evaluated."""
+    if memory.bowl or not (state.options["bowl"] and state.options["gradients"]):
+        return memory, None
+    top = bowl_top(data)
+    return replace(memory, bowl=True), None if top is None or contains(data.x, top) else top
+
+
+def _handed_over(memory: Memory, data: Observations) -> tuple[Memory, _Step | None]:
+    """A descent on the function from the best point told: the model promises what does not come."""
+    best = data.x[_best_row(data)]
+    begun = Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP)))
+    first = replay(best, data, _settings(begun)).needed
+    return replace(memory, descent=begun), None if first is None else _Step(first, "local", 0.0)
+
+
+def _new_climb(state: State, memory: Memory, data: Observations) -> Climb:
+    optima = np.concatenate([memory.known_optima(data.dim), data.x[_best_row(data)][None]])
+    return Climb(new_start(data, optima, generator(state, 1)).tolist(), FIRST_RADIUS)
+
+
+def _best_row(data: Observations) -> int:
+    return int(np.where(data.has_y, data.y, -np.inf).argmax())
+
+
+def _climbed(model: Fitted, memory: Memory, data: Observations, pending: Array) -> tuple[Memory, _Step | None]:
+    """The next step of the climb; None if there is none, it waits, or it has ended, which the memory then says."""
+    climb = memory.climb
+    if climb is None or (climb.path and contains(pending, np.array(climb.path[-1]))):
+        return memory, None
+    onward = advance(climb, model, data, memory.known_optima(data.dim))
+    if onward is not None and not contains(pending, x := np.array(onward.path[-1])):
+        return replace(memory, climb=onward), _Step(x, "restart", 0.0)
+    rows = told_rows(climb, data)
+    won = is_above(rows, data)
+    # Where it came from is as well known as where it led, unless that is the best point now, which goes on.
+    start = np.array(climb.start)
+    ends = [start] if contains(data.x, start) and not won else []
+    if len(rows) and not won:
+        ends.append(data.x[rows[data.y[rows].argmax()]])
+    return (
+        replace(
+            memory.with_optima(ends),
+            climb=None,
+            rested=len(data),
+            radius=climb.radius if won else RADIUS_AFTER_JUMP,
+            patience=memory.after_climb(won=won),
+        ),
+        None,
+    )
 
 
 def _settings(descent: Descent) -> dict[str, float]:
@@ -229,18 +293,16 @@ def _continued(memory: Memory, data: Observations) -> tuple[Memory, _Step | None
     """The next step of the descent; None if there is none, or it has ended, which the memory then says."""
     if memory.descent is None:
         return memory, None
-    needed, used = replay(np.array(memory.descent.start), data, _settings(memory.descent))
+    start = np.array(memory.descent.start)
+    needed, used = replay(start, data, _settings(memory.descent))
     rows = np.array(sorted(used), dtype=np.intp)
     others = np.delete(data.y, rows)
     best = float(others[np.isfinite(others)].max(initial=-np.inf))
-    optima = memory.known_optima(data.dim)
-    if needed is not None and not is_hopeless(data, rows, best, optima):
-        return memory, _Step(needed, memory.descent.reason, 0.0)
+    if needed is not None and not is_hopeless(data, rows, best, memory.known_optima(data.dim)):
+        return memory, _Step(needed, "local", 0.0)
     known = rows[data.has_y[rows]]
-    ends = (*memory.optima, memory.descent.start)  # where it came from is as well known as where it led
-    if len(known):
-        ends = (*ends, data.x[known[data.y[known].argmax()]].tolist())
-    return replace(memory, descent=None, rested=len(data), optima=ends, radius=RADIUS_AFTER_JUMP), None
+    ends = [start, data.x[known[data.y[known].argmax()]]] if len(known) else [start]
+    return replace(memory.with_optima(ends), descent=None, rested=len(data), radius=RADIUS_AFTER_JUMP), None
 
 
 def _remembered(state: State, memory: Memory, step: _Step, *, gain: float | None) -> State:

@@ -1,0 +1,64 @@
+"""A climb: steps to the best posterior mean nearby, from a start of its own, to see how high its peak is.
+
+The model needs about half of the evaluations of L-BFGS-B for it, as it knows the curvature before the first step.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from eign.arrays import Array
+from eign.data import Observations
+from eign.models import lbfgs
+from eign.strategies.auto.memory import SMALL, Climb, next_radius
+from eign.strategies.auto.steps import SAME_OPTIMUM, is_hopeless, local_step
+from eign.strategies.auto.surrogate import Fitted
+from eign.strategies.strategy import SAME_POINT, contains, nearest
+
+_SMALLEST_RADIUS: Final = 3e-3
+# A climb that is so much below the best point, and is to gain less than this share of it, will not get there.
+_WORTHWHILE: Final = 0.02
+
+
+def told_rows(climb: Climb, data: Observations) -> lbfgs.Index:
+    """Rows of the points on its path that have a value, in their order."""
+    found = (nearest(data.x, np.array(x)) for x in climb.path)
+    rows = [row for row, distance in found if distance <= SAME_POINT and data.has_y[row]]
+    return np.array(rows, dtype=np.intp)
+
+
+def is_above(rows: lbfgs.Index, data: Observations) -> bool:
+    """Whether the best of these rows is the best of all."""
+    return bool(len(rows)) and float(data.y[rows].max()) >= float(data.y[data.has_y].max())
+
+
+def advance(climb: Climb, model: Fitted, data: Observations, optima: Array) -> Climb | None:
+    """The climb with its next point at the end of its path; None if it has ended.
+
+    It ends above everything else, where the model sees nothing to gain, or when it will not get there: it leads to an
+    optimum that is known, or its gains are too small.
+    """
+    if not climb.path:
+        climb = replace(climb, path=(climb.start,))
+        if not contains(data.x, np.array(climb.start)):
+            return climb
+    rows = told_rows(climb, data)
+    if not len(rows) or is_above(rows, data):
+        return None
+    values = model.fit.output.values(data.y)
+    reached = values[rows]
+    radius = climb.radius
+    if climb.gain > 0.0 and len(rows) > 1:
+        radius = next_radius(radius, float(reached[-1] - reached[:-1].max()) / climb.gain)
+    others = np.delete(data.y, rows)
+    best = data.y[data.has_y].argmax()
+    if radius < _SMALLEST_RADIUS or is_hopeless(data, rows, float(others[np.isfinite(others)].max()), optima):
+        return None
+    near = local_step(model.model, data.x[rows[reached.argmax()]].copy(), radius)
+    behind = float(values[data.has_y][best] - reached.max())
+    tops = np.concatenate([optima, data.x[data.has_y][best : best + 1]])
+    known = contains(data.x, near.x) or nearest(tops, near.x)[1] < SAME_OPTIMUM
+    if known or near.gain < max(SMALL, _WORTHWHILE * behind):
+        return None
+    return replace(climb, radius=radius, gain=near.gain, path=(*climb.path, near.x.tolist()))

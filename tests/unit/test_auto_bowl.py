@@ -1,0 +1,82 @@
+"""The bowl that the gradients of a design may show."""
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+
+from auto_cases import design
+from eign.data import Observations
+from eign.problems import get, shifted
+from eign.strategies.auto.bowl import bowl_top
+
+
+def _bowl(x: np.ndarray, center: np.ndarray, curvature: float = 3.0) -> Observations:
+    away = x - center
+    return Observations(x, -0.5 * curvature * (away**2).sum(axis=1), -curvature * away)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+def test_the_top_of_a_bowl_is_found_whatever_its_units(size):
+    center = np.array([0.3, 0.8, 0.55])
+    data = _bowl(design(6, 3), center)
+    scaled = Observations(data.x, size * data.y, size * data.grad)
+    # 50 steps of reweighting an exact fit.
+    np.testing.assert_allclose(bowl_top(scaled), center, atol=1e-9)
+
+
+def test_a_top_outside_of_the_cube_is_clipped():
+    np.testing.assert_allclose(bowl_top(_bowl(design(6, 2), np.array([1.4, 0.5]))), [1.0, 0.5], atol=1e-9)
+
+
+def test_a_few_steep_ripples_do_not_move_the_top():
+    center = np.array([0.3, 0.8, 0.55])
+    data = _bowl(design(12, 3), center)
+    spoiled = data.grad.copy()
+    spoiled[[2, 7, 9]] += 3.0 * np.array([[1, -1, 0.5], [-1, 0.3, 1], [0.2, 1, -1]])
+    np.testing.assert_allclose(bowl_top(Observations(data.x, data.y, spoiled)), center, atol=1e-6)
+
+
+def test_it_turns_with_the_cube():
+    """But for the clipping, which is why the top is well inside."""
+    data = _bowl(design(12, 3), np.array([0.45, 0.5, 0.55]))
+    rough = data.grad + 0.3 * np.sin(20 * data.x)
+    turn = ortho_group.rvs(3, random_state=0)
+    middle = np.full(3, 0.5)
+    turned = Observations((data.x - middle) @ turn.T + middle, data.y, rough @ turn.T)
+    top = bowl_top(Observations(data.x, data.y, rough))
+    np.testing.assert_allclose(bowl_top(turned), (top - middle) @ turn.T + middle, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_griewank_shows_one_and_a_sample_of_a_process_does_not(seed):
+    box = shifted(get("griewank-10"), seed=7)
+    x = design(13, 10, seed)
+    values, gradients = box.evaluate(box.bounds.from_unit(x))
+    top = bowl_top(Observations(x, values, gradients * (box.bounds.upper - box.bounds.lower)))
+    assert top is not None
+    # The optimum of the ripples is the bowl's; designs differ in how well they see it.
+    assert np.abs(top - box.bounds.to_unit(box.optimizers)[0]).mean() < 0.2
+    sample = get("gp-sample", 4, seed=3)
+    assert bowl_top(Observations(x[:7, :4], *sample.evaluate(x[:7, :4]))) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(_bowl(design(3, 2), np.array([0.5, 0.5])), id="too few"),
+        pytest.param(_bowl(design(9, 2), np.array([0.5, 0.5]), curvature=-3.0), id="a pit"),
+        pytest.param(Observations(design(9, 2), np.ones(9), np.zeros((9, 2))), id="constant"),
+        pytest.param(Observations(design(9, 2), np.ones(9), np.ones((9, 2))), id="a slope"),
+        pytest.param(Observations(design(9, 2), np.ones(9)), id="no gradients"),
+        pytest.param(Observations(np.full((9, 2), 0.5), np.ones(9), np.ones((9, 2))), id="one point"),
+    ],
+)
+def test_no_bowl(data):
+    assert bowl_top(data) is None
+
+
+def test_incomplete_gradients_are_left_out():
+    data = _bowl(design(9, 2), np.array([0.4, 0.7]))
+    spoiled = data.grad.copy()
+    spoiled[3, 1], spoiled[5] = np.nan, np.nan
+    np.testing.assert_allclose(bowl_top(Observations(data.x, data.y, spoiled)), [0.4, 0.7], atol=1e-9)

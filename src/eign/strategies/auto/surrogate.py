@@ -50,6 +50,9 @@ _EVALUATIONS: Final = 12
 # fits are short then, and what was chosen by the first points would stay for too long.
 _CHOICES: Final = 3.0
 _FEW_NUMBERS: Final = 150
+# With more numbers than this, a kernel that was not the last choice is fitted less far: it only has to be compared.
+_MANY_NUMBERS: Final = 300
+_EVALUATIONS_OF_OTHERS: Final = 4
 # Hyperparameters are learned from so many points, whatever the number of values.
 _SAMPLE: Final = 200
 _SMALLEST_ROW_BUDGET: Final = 600
@@ -215,25 +218,43 @@ def _chosen(
 ) -> Fit:
     """Kernel, output and noise anew, with their hyperparameters."""
     data, shapes = sample(seen, _SAMPLE), outputs(seen, compressed=options["compress"])
-    kernels = KERNELS if options["kernel"] == "choose" else (options["kernel"],)
+    kernels = _kernels(data.dim) if options["kernel"] == "choose" else (options["kernel"],)
     known = {} if last is None else dict(last.hyperparameters)
     noisy = options["noise"] == "learn" or (last is not None and last.noisy and not known_noise)
     noise = _noise(level, learn=noisy)
-    candidates = [_candidate(data, shapes, kernel, known.get(kernel), noise=noise) for kernel in kernels]
+    numbers = int(data.has_y.sum() + data.has_grad.sum())
+
+    def candidate(kernel: str) -> _Candidate:
+        is_other = numbers > _MANY_NUMBERS and last is not None and kernel != last.kernel
+        limit = _EVALUATIONS_OF_OTHERS if is_other else _EVALUATIONS
+        return _candidate(data, shapes, kernel, known.get(kernel), noise=noise, evaluations=limit)
+
+    candidates = [candidate(kernel) for kernel in kernels]
     best = max(candidates, key=lambda one: one.evidence)
     if options["noise"] is None and not known_noise:
         other = _candidate(
             data, [best.output], best.kernel, best.model.hyperparameters, noise=_noise(0.0, learn=not noisy)
         )
-        margin = _NOISE_MARGIN[0] + _NOISE_MARGIN[1] * float(data.has_y.sum() + data.has_grad.sum())
+        margin = _NOISE_MARGIN[0] + _NOISE_MARGIN[1] * numbers
         if other.evidence > best.evidence + (margin if other.noisy else -margin):
             candidates, best = [*candidates, other], other
     known.update({one.kernel: one.model.hyperparameters for one in candidates})
     return Fit(len(seen), len(seen), best.kernel, best.output, best.noisy, known)
 
 
+def _kernels(dim: int) -> tuple[str, ...]:
+    """Those to choose from: in more than 29 dimensions, where already the design fills the rows, without RBF."""
+    return KERNELS if row_budget(dim) == _SMALLEST_ROW_BUDGET else KERNELS[:2]
+
+
 def _candidate(
-    data: Observations, shapes: list[Output], kernel: str, start: JointHyperparameters | None, *, noise: Noise
+    data: Observations,
+    shapes: list[Output],
+    kernel: str,
+    start: JointHyperparameters | None,
+    *,
+    noise: Noise,
+    evaluations: int = _EVALUATIONS,
 ) -> _Candidate:
     """The most likely of the shapes under the start, and then the best hyperparameters for it."""
     output = shapes[0]
@@ -243,7 +264,7 @@ def _candidate(
         jacobians = [shape.log_jacobian(data) for shape in shapes]
         output = shapes[int(np.argmax(likelihoods + jacobians))]
     model = _model(data, output, kernel, noise=noise, start=start)
-    end = model.fit_hyperparameters(evaluations=_EVALUATIONS if start is not None else 3 * _EVALUATIONS)
+    end = model.fit_hyperparameters(evaluations=evaluations if start is not None else 3 * _EVALUATIONS)
     terms = model.hyperparameters.terms
     penalty = _PRICE * (len(terms) - 1) * (data.dim + 1) + _SMOOTHNESS_MARGIN * (terms[0].profile == "rbf")
     return _Candidate(

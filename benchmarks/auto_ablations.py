@@ -28,7 +28,8 @@ VARIANTS: Final[dict[str, dict[str, Any]]] = {
     "auto, model without gradients": {"gradients": False},
     "auto, values as they are": {"compress": False},
     "auto, no trust region": {"local": False},
-    "auto, no descents": {"descents": 0.0},
+    "auto, no bowl": {"bowl": False},
+    "auto, no restarts": {"restarts": False},
     "auto, with stationarity": {"alpha": 0.6},
     "auto, refit at 50 per cent": {"refit": 0.5},
 }

@@ -136,20 +136,21 @@ class Auto(Strategy):
         step, _ = _global_step(model.given(data, pending), state)
         promise = memory.trust["global"] * step.gain
         near, memory = _local_candidate(model, state, memory, best, pending)
-        restarts = state.options["restarts"] and _can_descend(data) and memory.climb is None
+        # Where one is under way it waits for an evaluation that is pending, and others are not begun.
+        under_way = memory.climb is not None or memory.descent is not None
+        restarts = state.options["restarts"] and _can_descend(data) and not under_way
         stalled = restarts and _is_stalled(model, memory, data)
         if not stalled:
             if near is not None and _comes_first(near, promise, memory.trust["local"]):
                 return near, memory, step.gain
             if promise >= _BLIND or not (restarts and _has_share(memory)):
                 return step, memory, step.gain
+        begun = None
         if near is not None and near.gain >= WORTH_A_STEP:
-            memory, begun = _handed_over(memory, data)
-        else:
+            memory, begun = _handed_over(memory, data, pending)
+        if begun is None:
             memory, begun = _climbed(model, replace(memory, climb=_new_climb(state, memory, data)), data, pending)
-        if begun is None or contains(pending, begun.x):
-            return step, replace(memory, descent=None), step.gain
-        return begun, memory, step.gain
+        return begun or step, memory, step.gain
 
 
 def _comes_first(near: _Step, promise: float, trust: float) -> bool:
@@ -241,12 +242,14 @@ def _looked_for_bowl(state: State, memory: Memory, data: Observations) -> tuple[
     return replace(memory, bowl=True), None if top is None or contains(data.x, top) else top
 
 
-def _handed_over(memory: Memory, data: Observations) -> tuple[Memory, _Step | None]:
-    """A descent on the function from the best point told: the model promises what does not come."""
+def _handed_over(memory: Memory, data: Observations, pending: Array) -> tuple[Memory, _Step | None]:
+    """A descent on the function from the best point, as the model promises what does not come; None if it ended."""
     best = data.x[_best_row(data)]
     begun = Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP)))
     first = replay(best, data, _settings(begun)).needed
-    return replace(memory, descent=begun), None if first is None else _Step(first, "local", 0.0)
+    if first is None or contains(pending, first):
+        return memory, None
+    return replace(memory, descent=begun), _Step(first, "local", 0.0)
 
 
 def _new_climb(state: State, memory: Memory, data: Observations) -> Climb:

@@ -50,8 +50,10 @@ _EVALUATIONS: Final = 12
 # fits are short then, and what was chosen by the first points would stay for too long.
 _CHOICES: Final = 3.0
 _FEW_NUMBERS: Final = 150
-# With more numbers than this, a kernel that was not the last choice is fitted less far: it only has to be compared.
+# With more numbers than this a choice would take seconds. Fits are shorter then, for the next goes on from there, and
+# most so those of kernels that were not the last choice, and only have to be compared.
 _MANY_NUMBERS: Final = 300
+_FEWER_EVALUATIONS: Final = 7
 _EVALUATIONS_OF_OTHERS: Final = 4
 # Hyperparameters are learned from so many points, whatever the number of values.
 _SAMPLE: Final = 200
@@ -223,17 +225,19 @@ def _chosen(
     noisy = options["noise"] == "learn" or (last is not None and last.noisy and not known_noise)
     noise = _noise(level, learn=noisy)
     numbers = int(data.has_y.sum() + data.has_grad.sum())
+    limit = _FEWER_EVALUATIONS if numbers > _MANY_NUMBERS else _EVALUATIONS
 
     def candidate(kernel: str) -> _Candidate:
         is_other = numbers > _MANY_NUMBERS and last is not None and kernel != last.kernel
-        limit = _EVALUATIONS_OF_OTHERS if is_other else _EVALUATIONS
-        return _candidate(data, shapes, kernel, known.get(kernel), noise=noise, evaluations=limit)
+        count = _EVALUATIONS_OF_OTHERS if is_other else limit
+        return _candidate(data, shapes, kernel, known.get(kernel), noise=noise, evaluations=count)
 
     candidates = [candidate(kernel) for kernel in kernels]
     best = max(candidates, key=lambda one: one.evidence)
     if options["noise"] is None and not known_noise:
+        start = best.model.hyperparameters
         other = _candidate(
-            data, [best.output], best.kernel, best.model.hyperparameters, noise=_noise(0.0, learn=not noisy)
+            data, [best.output], best.kernel, start, noise=_noise(0.0, learn=not noisy), evaluations=limit
         )
         margin = _NOISE_MARGIN[0] + _NOISE_MARGIN[1] * numbers
         if other.evidence > best.evidence + (margin if other.noisy else -margin):

@@ -216,13 +216,13 @@ class TestReport:
     def test_parts_are_compared_on_the_runs_that_both_have(self) -> None:
         scale = CASES["gp-sample-4"].scale
         full = [_record("auto", seed, 0.0, "gp-sample-4") for seed in (100, 101, 102)]
-        variant = [_record("auto, no descents", seed, scale, "gp-sample-4") for seed in (101, 102, 103)]
+        variant = [_record("auto, no restarts", seed, scale, "gp-sample-4") for seed in (101, 102, 103)]
         lines = table([*full, *variant], range(100, 106))
         assert len(lines) == 4
         cells = [cell.strip() for cell in lines[-1].split("|")[1:-1]]
         # Nine at the first evaluation, and what comes with the 60th is after a third of the budget.
         early = f"{9.0 / scale:.3f}"
-        assert cells == ["auto, no descents", "2", early, early, "-", "1.000", "0.000", "0.5", "0", "2"]
+        assert cells == ["auto, no restarts", "2", early, early, "-", "1.000", "0.000", "0.5", "0", "2"]
         assert [line.split("|")[2].strip() for line in lines[2:]] == ["3", "2"]
 
     def test_seeds_do_not_overlap(self) -> None:

@@ -35,6 +35,27 @@ def test_only_a_smooth_function_gets_a_smooth_kernel():
     assert "rbf" not in fitted(kinked, None, options()).fit.kernel
 
 
+def test_kernels_to_choose_from_are_fewer_where_the_design_fills_the_rows():
+    assert surrogate._kernels(29) == surrogate.KERNELS
+    assert surrogate._kernels(30) == ("matern52", "two-additive+full")
+
+
+def test_kernels_that_were_not_the_last_choice_are_fitted_less_far_to_many_numbers(monkeypatch):
+    data, limits = observe(coupled, design(40, 8)), []
+    candidate = surrogate._candidate
+
+    def watched(few, shapes, kernel, *arguments, evaluations, **options):
+        limits.append((kernel, evaluations))
+        return candidate(few, shapes, kernel, *arguments, evaluations=evaluations, **options)
+
+    first = fitted(data[:10], None, options()).fit
+    monkeypatch.setattr(surrogate, "_candidate", watched)
+    fitted(data, first, options())
+    # The last choice, three others, and the winner with noise.
+    assert sorted(count for _, count in limits) == [4, 4, 4, 7, 7]
+    assert (first.kernel, 7) in limits
+
+
 def test_a_kernel_that_was_given_is_taken():
     data = observe(coupled, design(8, 2))
     fit = fitted(data, None, options(kernel="two-additive+full")).fit

@@ -29,7 +29,7 @@ VARIANTS: Final[dict[str, dict[str, Any]]] = {
     "auto, values as they are": {"compress": False},
     "auto, no trust region": {"local": False},
     "auto, no bowl": {"bowl": False},
-    "auto, no restarts": {"restarts": False},
+    "auto, no restarts": {"climbs": False},
     "auto, with stationarity": {"alpha": 0.6},
     "auto, refit at 50 per cent": {"refit": 0.5},
 }

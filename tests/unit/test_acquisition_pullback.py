@@ -98,7 +98,7 @@ def observe_evenly(n, dim):
 
 
 class TestSinglePrecisionOfAPool:
-    def test_variances_to_three_digits_and_those_near_data_exactly(self):
+    def test_variances_to_three_digits_and_those_near_data_in_double_precision(self):
         model = JointGradientGP(*observe_evenly(16, 3))
         evaluator = JointEvaluator.of(model.conditioned())
         assert evaluator.single_error < 1e-5
@@ -109,7 +109,8 @@ class TestSinglePrecisionOfAPool:
         scales = np.sqrt(np.einsum("mii->mi", exact.covariance))
         error = np.abs(rough.covariance - exact.covariance) / scales[:, :, None] / scales[:, None, :]
         assert 0 < error.max() < 1e-3
-        np.testing.assert_array_equal(rough.covariance[-3:], exact.covariance[-3:])
+        # In double precision, but in another batch: roundings of products of order one.
+        np.testing.assert_allclose(rough.covariance[-3:], exact.covariance[-3:], rtol=0, atol=1e-14)
 
     def test_it_is_not_used_where_the_error_would_be_large(self):
         X = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

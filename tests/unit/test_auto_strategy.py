@@ -105,7 +105,7 @@ def test_restarts_need_exact_and_complete_gradients(spoil):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "kind"), [({"restarts": False}, "restart"), ({"local": False, "restarts": False}, "local")]
+    ("chosen", "kind"), [({"climbs": False}, "restart"), ({"local": False, "climbs": False}, "local")]
 )
 def test_steps_that_are_switched_off_do_not_come(chosen, kind, long_run):
     assert kind in long_run[1][:FIRST_RESTART]
@@ -159,7 +159,7 @@ def test_a_point_that_is_pending_is_not_proposed_again():
 
 def test_a_local_step_that_another_process_takes_is_left_to_it():
     """Its model is a little different, and so is the point."""
-    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"restarts": False}, check_gradients=False)
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"climbs": False}, check_gradients=False)
     seen = 0
     for number in range(30):
         x = opt.propose([], number=number)
@@ -177,7 +177,7 @@ def test_a_local_step_that_another_process_takes_is_left_to_it():
 
 def test_a_local_step_that_was_given_up_is_not_waited_for():
     """As by a caller that keeps the points elsewhere, and proposes again."""
-    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"restarts": False}, check_gradients=False)
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"climbs": False}, check_gradients=False)
     given_up, local = False, 0
     for number in range(30):
         x = opt.propose([], number=number)

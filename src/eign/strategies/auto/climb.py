@@ -23,9 +23,9 @@ _WORTHWHILE: Final = 0.02
 
 def told_rows(climb: Climb, data: Observations) -> lbfgs.Index:
     """Rows of the points on its path that have a value, in their order."""
-    found = (nearest(data.x, np.array(x)) for x in climb.path)
-    rows = [row for row, distance in found if distance <= SAME_POINT and data.has_y[row]]
-    return np.array(rows, dtype=np.intp)
+    known = np.flatnonzero(data.has_y)  # a point that failed at first and then did not is the one that did not
+    found = (nearest(data.x[known], np.array(x)) for x in climb.path)
+    return known[[row for row, distance in found if distance <= SAME_POINT]]
 
 
 def is_above(rows: lbfgs.Index, data: Observations) -> bool:

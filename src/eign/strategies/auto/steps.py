@@ -56,6 +56,12 @@ def new_start(data: Observations, optima: Array, rng: np.random.Generator) -> Ar
     return next((x for x in draws if nearest(optima, x)[1] > _SAME_BASIN), draws[0])
 
 
+def unexplored(points: Array, rng: np.random.Generator) -> Array:
+    """Of some points anywhere the one that is farthest from those given, `k x d -> d`."""
+    draws = rng.random((_DRAWS, points.shape[1]))
+    return np.array(max(draws, key=lambda x: nearest(points, x)[1]))
+
+
 def _best_alone(data: Observations, optima: Array) -> Array | None:
     """The best point with neither a better one nor a known optimum nearby, as a peak would be that nobody climbed."""
     y = np.where(data.has_y, data.y, -np.inf)

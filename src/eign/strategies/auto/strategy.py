@@ -35,7 +35,7 @@ from eign.strategies.auto.memory import (
     Memory,
     settled,
 )
-from eign.strategies.auto.steps import is_hopeless, local_step, new_start
+from eign.strategies.auto.steps import is_hopeless, local_step, new_start, unexplored
 from eign.strategies.auto.surrogate import KERNELS, Fitted, fitted
 from eign.strategies.design import generator, initial_proposal
 from eign.strategies.multistart import replay
@@ -53,6 +53,7 @@ _CONVERGED: Final = {"ftol": 1e-9, "gtol": 1e-6}
 _FIRST_STEP: Final = (1e-3, 0.25)
 # A pending point so close to the end of a local step, in lengths of the step, is the same step of another process.
 _SAME_STEP: Final = 0.1
+_TELLS_THE_SAME: Final = 1e-3
 
 
 class _Step(NamedTuple):
@@ -83,9 +84,7 @@ class Auto(Strategy):
             "alpha": Option(0.0, at_least(0.0), "weight of stationarity in global steps; 0 is LogEI"),
             "local": Option(True, flag, "take steps in a trust region"),
             "bowl": Option(True, flag, "evaluate the top of a bowl if the gradients of the design show one"),
-            "restarts": Option(
-                True, flag, "climb from elsewhere where the model knows no place to go, or gains nothing"
-            ),
+            "climbs": Option(True, flag, "climb from elsewhere where the model knows no place to go, or gains nothing"),
             "refit": Option(0.1, at_least(0.0), "choose and fit the model when the data have grown by this share"),
             "rows": Option(None, whole(least=1), "of the covariance matrix; None is 600, or twenty gradients"),
         }
@@ -135,10 +134,13 @@ class Auto(Strategy):
         best = _model_incumbent(model)
         step, _ = _global_step(model.given(data, pending), state)
         promise = memory.trust["global"] * step.gain
+        if promise < _BLIND and nearest(pending, step.x)[1] < _TELLS_THE_SAME:
+            # Nothing is expected anywhere, least of all beside a point that is about to be told.
+            step = step._replace(x=unexplored(np.concatenate([data.x, pending]), generator(state, 2)))
         near, memory = _local_candidate(model, state, memory, best, pending)
         # Where one is under way it waits for an evaluation that is pending, and others are not begun.
         under_way = memory.climb is not None or memory.descent is not None
-        restarts = state.options["restarts"] and _can_descend(data) and not under_way
+        restarts = state.options["climbs"] and _can_descend(data) and not under_way
         stalled = restarts and _is_stalled(model, memory, data)
         if not stalled:
             if near is not None and _comes_first(near, promise, memory.trust["local"]):

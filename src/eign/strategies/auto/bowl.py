@@ -1,13 +1,14 @@
-r"""A bowl under the ripples: where the gradients of a whole design say that f rises to.
+r"""A bowl under the ripples: where the values and gradients of a whole design say that f rises to.
 
 | symbol | meaning |
 |---|---|
-| x, g | points and their gradients |
-| a, c | curvature of a bowl :math:`-\tfrac a2 \|x - c\|^2` and its top, whose gradient is a (c - x) |
-| r | what it leaves of a gradient |
+| x, y, g | points, their values and gradients |
+| a, c | curvature of a bowl :math:`b - \tfrac a2 \|x - c\|^2` and its top, where f has the value b |
+| e, r | what it leaves of values and gradients |
+| s, l | how large residuals of gradients are, and how long ripples: those of values are l s |
 
-The fit minimises the sum of :math:`\|r\|`, not of its square: ripples are steep at a few points and hardly there at
-the others, and these tell. It does not depend on rotations of the cube.
+Residuals of values are Gaussian, those of gradients have a Cauchy distribution in d dimensions: ripples are steep at a
+few points and hardly there at the others, and these tell. Nothing of it depends on rotations of the cube.
 """
 
 from typing import Final, NamedTuple
@@ -17,56 +18,73 @@ import numpy as np
 from eign.arrays import Array
 from eign.data import Observations
 
-# So much more likely, in natural logarithms, the gradients must be with a bowl than with a slope. Where there is none,
-# as in samples of a Gaussian process, a design gains less than 3; where there is, 10 to 50.
-_EVIDENCE: Final = 7.0
+# So much more likely, in natural logarithms, the data must be with a bowl than with a slope. Where there is none, as in
+# samples of a Gaussian process, a design gains less than nothing, as it has to pay for the curvature; where there is, 4
+# to 100.
+_EVIDENCE: Final = 4.0
 _FEWEST: Final = 4
-_ITERATIONS: Final = 50
-# Of the largest residual: the weight of a gradient that fits exactly stays finite.
-_SMALLEST: Final = 1e-9
+_LENGTHS: Final = np.geomspace(0.003, 3.0, 13)
+_ITERATIONS: Final = 15
+# Residuals below this share of the largest gradient are rounding.
+_EXACT: Final = 1e-13
+# Of the first diagonal element: points that are all the same leave directions without any number.
+_RIDGE: Final = 1e-12
 
 
 class _Fit(NamedTuple):
-    """Curvature, gradient at the origin, `d`, and the sum of the residuals' lengths."""
+    """Coefficients of 1, x and minus half of the squared length of x, `p`, and their log evidence."""
 
-    curvature: float
-    slope: Array
-    residual: float
+    coefficients: Array
+    evidence: float
 
 
 def bowl_top(data: Observations) -> Array | None:
-    r"""The top of the bowl in the cube, `d`, or None if the gradients show none.
-
-    Residuals have the density :math:`\propto s^{-d} e^{-\|r\| / s}`, so that with the best s the bowl is more likely
-    than a plane, which has no curvature, by :math:`n d \log(\sum\|r_0\| / \sum\|r\|)`.
-    """
-    complete = data.has_grad.all(axis=1)
-    x, gradients = data.x[complete], data.grad[complete]
+    """The top of the bowl in the cube, `d`, or None if the data show none."""
+    complete = data.has_y & data.has_grad.all(axis=1)
+    x, gradients = data.x[complete] - 0.5, data.grad[complete]
     largest = np.abs(gradients).max(initial=0.0)
     if len(x) < _FEWEST or largest == 0.0:
         return None
-    scaled = gradients / largest
-    plane, bowl = _fit(x, scaled, curved=False), _fit(x, scaled, curved=True)
-    tiny = np.finfo(np.float64).tiny
-    evidence = scaled.size * np.log(max(plane.residual, tiny) / max(bowl.residual, tiny))
-    if bowl.curvature <= 0.0 or evidence < _EVIDENCE:
+    y = data.y[complete] / largest
+    plane, bowl = (_best_fit(x, y - y.mean(), gradients / largest, curved=curved) for curved in (False, True))
+    curvature = bowl.coefficients[-1]
+    if curvature <= 0.0 or bowl.evidence < plane.evidence + _EVIDENCE:
         return None
-    return np.clip(bowl.slope / bowl.curvature, 0.0, 1.0)
+    return np.clip(0.5 + bowl.coefficients[1:-1] / curvature, 0.0, 1.0)
 
 
-def _fit(x: Array, gradients: Array, *, curved: bool) -> _Fit:
-    """Iteratively reweighted least squares, which has a closed form: weights are the inverse lengths of residuals."""
-    weights, curvature = np.ones(len(x)), 0.0
+def _best_fit(x: Array, y: Array, gradients: Array, *, curved: bool) -> _Fit:
+    r"""The most likely coefficients, and by Laplace's approximation how likely the data are under all of them.
+
+    Expectation maximisation: the Cauchy distribution is a Gaussian one with an unknown precision, whose mean given the
+    residual is :math:`w = (1 + d) / (1 + \|r\|^2 / s^2)`; with these the fit is one of least squares, and
+    :math:`s^2 = (\sum w \|r\|^2 + \sum e^2 / l^2) / (n (d + 1) - p)`. All lengths l are fitted at once, `k`.
+    """
+    n, dim = x.shape
+    squares = (x**2).sum(axis=1)
+    columns = np.column_stack([np.ones(n), x, -0.5 * squares] if curved else [np.ones(n), x])
+    freedom = max(n * (dim + 1) - columns.shape[1], 1)
+    precision = _LENGTHS[:, None] ** -2.0
+    normal_of_values, right_of_values = precision[:, :, None] * (columns.T @ columns), precision * (columns.T @ y)
+    slopes = np.arange(1, dim + 1)
+    weights = np.ones((len(_LENGTHS), n))
     for _ in range(_ITERATIONS):
-        weights /= weights.sum()
-        center, mean = weights @ x, weights @ gradients
+        normal, right = normal_of_values.copy(), right_of_values.copy()
+        normal[:, slopes, slopes] += weights.sum(axis=1)[:, None]
+        right[:, slopes] += weights @ gradients
         if curved:
-            spread = float(weights @ ((x - center) ** 2).sum(axis=1))
-            together = float(weights @ ((x - center) * (gradients - mean)).sum(axis=1))
-            curvature = -together / max(spread, np.finfo(np.float64).tiny)
-        slope = mean + curvature * center
-        lengths = np.linalg.norm(gradients - slope + curvature * x, axis=1)
-        if not lengths.any():
-            break
-        weights = 1.0 / np.maximum(lengths, _SMALLEST * lengths.max())
-    return _Fit(curvature, slope, float(lengths.sum()))
+            normal[:, slopes, -1] -= weights @ x
+            normal[:, -1, slopes] -= weights @ x
+            normal[:, -1, -1] += weights @ squares
+            right[:, -1] -= weights @ (x * gradients).sum(axis=1)
+        found = np.linalg.solve(normal + _RIDGE * normal[:, :1, :1] * np.eye(normal.shape[1]), right[..., None])[..., 0]
+        fitted = found[:, None, slopes] - (found[:, -1, None, None] * x if curved else 0.0)
+        steep = ((gradients - fitted) ** 2).sum(axis=2)
+        flat = ((y - found @ columns.T) ** 2).sum(axis=1) * precision[:, 0]
+        variance = np.maximum(((weights * steep).sum(axis=1) + flat) / freedom, _EXACT**2)
+        weights = (1.0 + dim) / (1.0 + steep / variance[:, None])
+    likelihood = -0.5 * flat / variance - 0.5 * (1 + dim) * np.log1p(steep / variance[:, None]).sum(axis=1)
+    scale = -0.5 * freedom * np.log(variance) - n * np.log(_LENGTHS)
+    evidence = likelihood + scale - 0.5 * np.linalg.slogdet(normal)[1]
+    best = int(evidence.argmax())
+    return _Fit(found[best], float(evidence[best]))

@@ -43,8 +43,9 @@ def test_missing_gradients(spoilt):
 
 
 def test_one_dimension():
+    """Of many optima the best, in 20 evaluations; one run of some twenty sits at the next best by then."""
     problem = problems.shifted(problems.get("rastrigin", 1), seed=3)
-    assert gap(problem, 20, 0) < 1e-4
+    assert sum(gap(problem, 20, seed) < 1e-4 for seed in range(5)) >= 4
 
 
 def test_fifty_dimensions():

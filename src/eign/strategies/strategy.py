@@ -124,6 +124,11 @@ class Strategy(ABC):
         return None
 
     @final
+    def restored(self, state: State) -> State:
+        """A stored state with the options of today: those that are new have their defaults, old ones are forgotten."""
+        options = {name: state.options.get(name, option.default) for name, option in self.options.items()}
+        return replace(state, options=options)
+
     def start(self, dim: int, options: Mapping[str, Any] | None, seed: int, *, method: str = "this") -> State:
         """The state before the first proposal; `method` names the method in errors.
 

@@ -153,8 +153,9 @@ class Optimizer:
     @classmethod
     def _restored(cls, contents: Contents) -> "Optimizer":
         optimizer = cls.__new__(cls)
-        state = State.from_json(contents.state)
-        optimizer._begin(Definition.from_json(contents.definition), state)
+        definition = Definition.from_json(contents.definition)
+        state = strategy(definition.method).restored(State.from_json(contents.state))
+        optimizer._begin(definition, state)
         for event in contents.events:
             optimizer._fold(event_from_json(event), state)
         return optimizer

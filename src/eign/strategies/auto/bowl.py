@@ -19,12 +19,15 @@ from eign.arrays import Array
 from eign.data import Observations
 
 # So much more likely, in natural logarithms, the data must be with a bowl than with a slope. Where there is none, as in
-# samples of a Gaussian process, a design gains less than nothing, as it has to pay for the curvature; where there is, 4
-# to 100.
-_EVIDENCE: Final = 4.0
+# samples of a Gaussian process, a design gains less than nothing, as it has to pay for the curvature, rarely up to 6;
+# where there is, 10 to 100. The second is for tops that a model has looked at, too.
+CLEAR: Final = 7.0
+LIKELY: Final = 4.0
 _FEWEST: Final = 4
 _LENGTHS: Final = np.geomspace(0.003, 3.0, 13)
 _ITERATIONS: Final = 15
+# Values that differ by more than this, in times the largest gradient, have nothing to do with the gradients.
+_STEEPEST: Final = 1e6
 # Residuals below this share of the largest gradient are rounding.
 _EXACT: Final = 1e-13
 # Of the first diagonal element: points that are all the same leave directions without any number.
@@ -38,19 +41,21 @@ class _Fit(NamedTuple):
     evidence: float
 
 
-def bowl_top(data: Observations) -> Array | None:
-    """The top of the bowl in the cube, `d`, or None if the data show none."""
+def bowl_top(data: Observations, *, evidence: float = CLEAR) -> Array | None:
+    """The top of the bowl in the cube, `d`, or None if the data show none, by so much evidence."""
     complete = data.has_y & data.has_grad.all(axis=1)
     x, gradients = data.x[complete] - 0.5, data.grad[complete]
     largest = np.abs(gradients).max(initial=0.0)
     if len(x) < _FEWEST or largest == 0.0:
         return None
     y = data.y[complete] / largest
-    plane, bowl = (_best_fit(x, y - y.mean(), gradients / largest, curved=curved) for curved in (False, True))
-    curvature = bowl.coefficients[-1]
-    if curvature <= 0.0 or bowl.evidence < plane.evidence + _EVIDENCE:
+    if np.ptp(y) > _STEEPEST:
         return None
-    return np.clip(0.5 + bowl.coefficients[1:-1] / curvature, 0.0, 1.0)
+    plane, bowl = (_best_fit(x, y - y.mean(), gradients / largest, curved=curved) for curved in (False, True))
+    curvature = float(bowl.coefficients[-1])
+    if curvature <= 0.0 or bowl.evidence < plane.evidence + evidence:
+        return None
+    return np.asarray(np.clip(0.5 + bowl.coefficients[1:-1] / curvature, 0.0, 1.0))
 
 
 def _best_fit(x: Array, y: Array, gradients: Array, *, curved: bool) -> _Fit:

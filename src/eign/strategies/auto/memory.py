@@ -22,6 +22,8 @@ _TRUST: Final = (0.05, 1.5)
 _FAILED: Final = 0.1
 _AS_EXPECTED: Final = 0.7
 FIRST_RADIUS: Final = 0.2
+# Of what is stored: to be counted up where fields change.
+VERSION: Final = 1
 _RADIUS: Final = (1e-6, 0.5)
 RADIUS_AFTER_JUMP: Final = 0.1
 # With a model that gains nothing, in times d + 3 evaluations: half of it is left after a climb that led above the best
@@ -71,7 +73,6 @@ class Memory:
         radius: Of the trust region.
         spent: Points proposed for each reason.
         open: What was proposed and not told yet.
-        bowl: Whether the design has been looked at for a bowl.
         descent: The descent on the function that is under way; None if there is none.
         climb: The climb that is under way; None if there is none.
         rested: Observations when the last descent or climb ended, or the design.
@@ -84,7 +85,6 @@ class Memory:
     radius: float = FIRST_RADIUS
     spent: Mapping[str, int] = field(default_factory=dict)
     open: tuple[Expectation, ...] = ()
-    bowl: bool = False
     descent: Descent | None = None
     climb: Climb | None = None
     rested: int = 0
@@ -114,12 +114,12 @@ class Memory:
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal object."""
         return {
+            "version": VERSION,
             "fit": None if self.fit is None else self.fit.to_json(),
             "trust": dict(self.trust),
             "radius": self.radius,
             "spent": dict(self.spent),
             "open": [[one.x, one.reason, one.gain] for one in self.open],
-            "bowl": self.bowl,
             "descent": None if self.descent is None else [self.descent.start, self.descent.step],
             "climb": None if self.climb is None else asdict(self.climb) | {"path": list(self.climb.path)},
             "rested": self.rested,
@@ -129,8 +129,11 @@ class Memory:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Memory":
-        """What `to_json` described; nothing is the memory before the first proposal."""
-        if not stored:
+        """What `to_json` described; nothing is the memory before the first proposal, and so is that of another version.
+
+        A memory saves time and says what was tried; with the data alone the method goes on, as after points told.
+        """
+        if stored.get("version") != VERSION:
             return cls()
         fit = None if stored["fit"] is None else Fit.from_json(stored["fit"])
         climb = stored["climb"]
@@ -141,7 +144,7 @@ class Memory:
             "climb": None if climb is None else Climb(**{**climb, "path": tuple(climb["path"])}),
             "optima": tuple(stored["optima"]),
         }
-        return cls(**{**stored, **read})
+        return cls(**{**{name: part for name, part in stored.items() if name != "version"}, **read})
 
 
 def settled(memory: Memory, data: Observations, pending: Array) -> Memory:

@@ -22,7 +22,7 @@ from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.search import maximize
 from eign.search.maximize import Effort
-from eign.strategies.auto.bowl import bowl_top
+from eign.strategies.auto.bowl import CLEAR, LIKELY, bowl_top
 from eign.strategies.auto.climb import advance, is_above, told_rows
 from eign.strategies.auto.memory import (
     FIRST_RADIUS,
@@ -54,6 +54,12 @@ _FIRST_STEP: Final = (1e-3, 0.25)
 # A pending point so close to the end of a local step, in lengths of the step, is the same step of another process.
 _SAME_STEP: Final = 0.1
 _TELLS_THE_SAME: Final = 1e-3
+# Bowls are looked for until there are so many times d + 3 points, and their tops are new if no point is so close.
+_LOOKS: Final = 2
+_KNOWN_TOP: Final = 0.1
+_DOUBT: Final = 2.0
+# A global step that brings less than this share of what is expected gets no more patience than d + 3 evaluations.
+_UNTRUSTED: Final = 0.1
 
 
 class _Step(NamedTuple):
@@ -97,15 +103,16 @@ class Auto(Strategy):
         memory, going = _continued(memory, data)
         if going is not None and not contains(pending, going.x):
             return going.x, _remembered(state, memory, going, gain=None)
-        memory, top = _looked_for_bowl(state, memory, data)
-        if top is not None and not contains(pending, top):
-            return top, _remembered(state, memory, _Step(top, "initial", 0.0), gain=None)
+        if memory.fit is None and (top := _new_top(state, data, pending, None)) is not None:
+            return top.x, _remembered(state, memory, top, gain=None)
         model = fitted(data, memory.fit, state.options)
         # The model's own evaluations are those after the design: only they can show that it is no use.
         memory = replace(memory, fit=model.fit, rested=len(data) if memory.fit is None else memory.rested)
         memory, going = _climbed(model, memory, data, pending)
         if going is not None:
             return going.x, _remembered(state, memory, going, gain=None)
+        if (top := _new_top(state, data, pending, model)) is not None:
+            return top.x, _remembered(state, memory, top, gain=None)
         step, memory, expected = self._step(model, state, memory, data, pending)
         best = float(data.y[data.has_y].max())
         gain = min(expected / float(model.fit.output.slope(np.array(best))), LARGEST)
@@ -134,8 +141,8 @@ class Auto(Strategy):
         best = _model_incumbent(model)
         step, _ = _global_step(model.given(data, pending), state)
         promise = memory.trust["global"] * step.gain
-        if promise < _BLIND and nearest(pending, step.x)[1] < _TELLS_THE_SAME:
-            # Nothing is expected anywhere, least of all beside a point that is about to be told.
+        if promise < SMALL and nearest(pending, step.x)[1] < _TELLS_THE_SAME:
+            # Little is expected anywhere, least of all beside a point that is about to be told.
             step = step._replace(x=unexplored(np.concatenate([data.x, pending]), generator(state, 2)))
         near, memory = _local_candidate(model, state, memory, best, pending)
         # Where one is under way it waits for an evaluation that is pending, and others are not begun.
@@ -233,15 +240,27 @@ def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
     """Whether the model has had its share of evaluations since the last climb, and none gained more than a little."""
     seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
     reached = int(np.argmax(seen >= seen.max() - SMALL))
-    return len(data) - max(reached + 1, memory.rested) >= memory.patience * (data.dim + 3)
+    patience = min(memory.patience, 1.0) if memory.trust["global"] < _UNTRUSTED else memory.patience
+    return len(data) - max(reached + 1, memory.rested) >= patience * (data.dim + 3)
 
 
-def _looked_for_bowl(state: State, memory: Memory, data: Observations) -> tuple[Memory, Array | None]:
-    """The top of a bowl, once, when the design is complete; None if there is none, or it has been evaluated."""
-    if memory.bowl or not (state.options["bowl"] and state.options["gradients"]):
-        return memory, None
-    top = bowl_top(data)
-    return replace(memory, bowl=True), None if top is None or contains(data.x, top) else top
+def _new_top(state: State, data: Observations, pending: Array, model: Fitted | None) -> _Step | None:
+    """The top of a bowl where nothing is known yet, once the design is complete; None if there is none.
+
+    Before there is a model the bowl must be clear; later a likely one will do whose top is not below the best value by
+    two of the model's standard deviations.
+    """
+    has_time = len(data) <= _LOOKS * (data.dim + 3)
+    if not (has_time and state.options["bowl"] and state.options["gradients"]):
+        return None
+    top = bowl_top(data, evidence=CLEAR if model is None else LIKELY)
+    if top is None or nearest(np.concatenate([data.x, pending]), top)[1] < _KNOWN_TOP:
+        return None
+    if model is not None:
+        mean, variance = (float(part[0]) for part in model.model.moments(torch.from_numpy(top[None])))
+        if mean + _DOUBT * np.sqrt(variance) < model.incumbent.best_f:
+            return None
+    return _Step(top, "initial", 0.0)
 
 
 def _handed_over(memory: Memory, data: Observations, pending: Array) -> tuple[Memory, _Step | None]:

@@ -28,6 +28,7 @@ from eign.strategies.auto.memory import (
     FIRST_RADIUS,
     RADIUS_AFTER_JUMP,
     SMALL,
+    TRUST,
     WORTH_A_STEP,
     Climb,
     Descent,
@@ -58,8 +59,6 @@ _TELLS_THE_SAME: Final = 1e-3
 _LOOKS: Final = 2
 _KNOWN_TOP: Final = 0.1
 _DOUBT: Final = 2.0
-# A global step that brings less than this share of what is expected gets no more patience than d + 3 evaluations.
-_UNTRUSTED: Final = 0.1
 
 
 class _Step(NamedTuple):
@@ -240,7 +239,8 @@ def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
     """Whether the model has had its share of evaluations since the last climb, and none gained more than a little."""
     seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
     reached = int(np.argmax(seen >= seen.max() - SMALL))
-    patience = min(memory.patience, 1.0) if memory.trust["global"] < _UNTRUSTED else memory.patience
+    # A model whose global steps have brought nothing for long gets d + 3 evaluations at most.
+    patience = min(memory.patience, 1.0) if memory.trust["global"] <= TRUST[0] else memory.patience
     return len(data) - max(reached + 1, memory.rested) >= patience * (data.dim + 3)
 
 

@@ -1,4 +1,6 @@
-"""The bowl that the gradients of a design may show."""
+"""The bowl that a design may show."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,8 +8,9 @@ from scipy.stats import ortho_group
 
 from auto_cases import design
 from eign.data import Observations
-from eign.problems import get, shifted
-from eign.strategies.auto.bowl import bowl_top
+from eign.problems import Problem, get, shifted
+from eign.strategies import strategy
+from eign.strategies.auto.bowl import LIKELY, bowl_top
 
 
 def _bowl(x: np.ndarray, center: np.ndarray, curvature: float = 3.0) -> Observations:
@@ -51,13 +54,44 @@ def test_it_turns_with_the_cube():
 def test_griewank_shows_one_and_a_sample_of_a_process_does_not(seed):
     box = shifted(get("griewank-10"), seed=7)
     x = design(13, 10, seed)
-    values, gradients = box.evaluate(box.bounds.from_unit(x))
-    top = bowl_top(Observations(x, values, gradients * (box.bounds.upper - box.bounds.lower)))
+    top = bowl_top(_seen(box, x))
     assert top is not None
     # The optimum of the ripples is the bowl's; designs differ in how well they see it.
     assert np.abs(top - box.bounds.to_unit(box.optimizers)[0]).mean() < 0.2
     sample = get("gp-sample", 4, seed=3)
     assert bowl_top(Observations(x[:7, :4], *sample.evaluate(x[:7, :4]))) is None
+
+
+def _seen(problem: Problem, x: np.ndarray) -> Observations:
+    values, gradients = problem.evaluate(problem.bounds.from_unit(x))
+    return Observations(x, values, gradients * (problem.bounds.upper - problem.bounds.lower))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_values_tell_where_ripples_hide_the_bowl_from_the_gradients(seed):
+    """Ripples so short that gradients are theirs, by a factor of five, while values hardly know of them."""
+    x, center = design(14, 3, seed), np.array([0.3, 0.8, 0.55])
+    bowl = _bowl(x, center)
+    size, wave = 0.02, np.array([500.0, 600.0, 700.0])
+    data = Observations(x, bowl.y + size * np.sin(x * wave).sum(axis=1), bowl.grad + size * wave * np.cos(x * wave))
+    assert np.abs(bowl_top(data) - center).max() < 0.1
+    # Values that belong to other points tell nothing: the gradients alone are not enough.
+    mixed = bowl_top(Observations(x, np.roll(data.y, 5), data.grad))
+    assert mixed is None or np.abs(mixed - center).max() > 0.1
+
+
+def test_a_model_that_knows_the_top_to_be_low_saves_the_evaluation():
+    """The middle of Styblinski and Tang's function is a pit between its optima, and a bowl from afar."""
+    auto, nothing = strategy("auto"), np.empty((0, 5))
+
+    def next_reason(problem: Problem) -> str:
+        data = _seen(problem, design(14, 5, 0))
+        assert bowl_top(data, evidence=LIKELY) is not None
+        state = auto.propose_one(auto.start(5, {"bowl": False}, 0), data, nothing)[1]
+        return auto.propose_one(replace(state, options={**state.options, "bowl": True}), data, nothing)[1].reason
+
+    assert next_reason(shifted(get("styblinski-tang", 5), seed=2)) != "initial"
+    assert next_reason(shifted(get("ackley", 5), seed=2)) == "initial"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 | reason | the point |
 |---|---|
-| initial | of the Sobol design, and the top of a bowl if its gradients show one |
+| initial | of the Sobol design, and the top of a bowl if the data show one |
 | global | where LogEI is largest, anywhere |
 | local | the best posterior mean in a trust region around the incumbent, or of a descent on the function from there |
 | restart | of a climb on the model from elsewhere: a good point that stands alone, or anywhere |
@@ -88,7 +88,7 @@ class Auto(Strategy):
             "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
             "alpha": Option(0.0, at_least(0.0), "weight of stationarity in global steps; 0 is LogEI"),
             "local": Option(True, flag, "take steps in a trust region"),
-            "bowl": Option(True, flag, "evaluate the top of a bowl if the gradients of the design show one"),
+            "bowl": Option(True, flag, "evaluate the top of a bowl if the first points show one"),
             "climbs": Option(True, flag, "climb from elsewhere where the model knows no place to go, or gains nothing"),
             "refit": Option(0.1, at_least(0.0), "choose and fit the model when the data have grown by this share"),
             "rows": Option(None, whole(least=1), "of the covariance matrix; None is 600, or twenty gradients"),

@@ -46,7 +46,7 @@ bench: $(DEV_READY)  ## the benchmarks; hours, for BoTorch takes its time
 	$(BIN)/python benchmarks/optuna_comparison.py
 
 docs: $(DEV_READY)  ## build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
 pictures: $(DEV_READY)  ## draw the pictures of the documentation anew

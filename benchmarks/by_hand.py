@@ -1,6 +1,7 @@
 """What our own routines save over the library's, on this machine: python benchmarks/by_hand.py.
 
-For docs/dependencies.md. Both sides in one process, on one thread, best of several; every pair is checked to agree.
+For docs/dependencies.md. Both sides in one process, on one thread, best of several; pairs that have one answer
+are checked to agree.
 """
 
 import time

@@ -76,13 +76,14 @@ def draw(optimizer: eign.Optimizer, to: Path) -> None:
     """The values with their standard errors, and how many rollouts still balance under three of the policies."""
     import matplotlib.pyplot as plt
 
+    from eign import plot
+
     history = optimizer.history
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    plot.convergence(optimizer, axes=left)
     numbers = 1 + np.arange(len(history))
-    left.errorbar(numbers, history.y, yerr=2 * np.sqrt(history.y_var), fmt=".", color="#000000", ecolor="#767676")
-    left.plot(numbers, np.maximum.accumulate(history.y), color="#0072B2", label="best so far")
-    left.set(xlabel="evaluations", ylabel="mean steps until the pole falls")
-    left.legend(frameon=False)
+    left.errorbar(numbers, history.y, yerr=2 * np.sqrt(history.y_var), fmt="none", ecolor="#767676", zorder=0)
+    left.set(ylabel="mean steps until the pole falls")
     median = history.x[np.argsort(history.y)[len(history) // 2]]
     policies = {"best": optimizer.best.x, "first": history.x[0], "median": median}
     for (label, w), colour in zip(policies.items(), ("#0072B2", "#D55E00", "#009E73"), strict=True):

@@ -8,6 +8,9 @@ from pathlib import Path
 from types import FunctionType
 
 import eign
+import eign.integrations.autodiff
+import eign.integrations.ax
+import eign.integrations.optuna
 import eign.plot
 import eign.search
 import eign.study
@@ -18,8 +21,13 @@ ROOT = Path(__file__).parents[2]
 def undocumented(pages):
     """Public names that the reference does not have."""
     missing = []
-    for room in (eign.study, eign.models, eign.acquisition, eign.search, eign.problems, eign.plot, eign.formulas):
-        for name in room.__all__:
+    rooms = [eign.study, eign.models, eign.acquisition, eign.search, eign.problems, eign.plot, eign.formulas]
+    names = {room: room.__all__ for room in rooms}
+    for room in (eign.integrations.autodiff, eign.integrations.ax, eign.integrations.optuna):
+        own = (name for name, thing in vars(room).items() if getattr(thing, "__module__", None) == room.__name__)
+        names[room] = [name for name in own if not name.startswith("_")]
+    for room, public in names.items():
+        for name in public:
             thing = getattr(room, name)
             is_described = not isinstance(thing, type | FunctionType) or f'id="{thing.__module__}.{name}"' in pages
             missing += [] if is_described else [f"{room.__name__}.{name}"]
@@ -28,12 +36,13 @@ def undocumented(pages):
 
 def test_site_builds_and_shows_its_formulas(tmp_path):
     result = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
         cwd=ROOT,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
     )
+    # Without --quiet, which also switches --strict off.
     assert result.returncode == 0, result.stderr
     assert "WARNING" not in result.stdout + result.stderr
     home = (tmp_path / "site" / "index.html").read_text()

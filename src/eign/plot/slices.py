@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _TANGENT: Final = 0.025
 """Half the length of a tangent, in the unit cube."""
+_SHOWN: Final = 0.75
+"""The share of the acquisition's values that its axis may leave out."""
 
 
 class SliceAxes(NamedTuple):
@@ -102,9 +104,9 @@ def _draw_acquisition(axes: "Axes", x: Array, score: Array, high: float | None) 
     if high is not None:
         for region in high_regions(score, share=high):
             axes.axvspan(x[region.start], x[region.stop - 1], color=TARGET, alpha=0.2, linewidth=0)
-    highest, middle = int(np.nanargmax(score)), float(np.median(score))
+    highest, upper = int(np.nanargmax(score)), float(np.nanquantile(score, _SHOWN))
     # A logarithm falls without end where nothing is expected, and would flatten the peaks.
-    lowest = max(float(score.min()), middle - 2.0 * (score[highest] - middle))
+    lowest = max(float(score.min()), upper - 2.0 * (score[highest] - upper))
     if score[highest] > lowest:
         axes.set_ylim(lowest - 0.05 * (score[highest] - lowest), score[highest] + 0.1 * (score[highest] - lowest))
     axes.plot(x[highest], score[highest], "v", color=TARGET, markersize=7, clip_on=False)

@@ -11,6 +11,7 @@ from eign.data import Observations
 from eign.problems import Problem, get, shifted
 from eign.strategies import strategy
 from eign.strategies.auto.bowl import LIKELY, bowl_top
+from eign.study import Optimizer
 
 
 def _bowl(x: np.ndarray, center: np.ndarray, curvature: float = 3.0) -> Observations:
@@ -23,7 +24,6 @@ def test_the_top_of_a_bowl_is_found_whatever_its_units(size):
     center = np.array([0.3, 0.8, 0.55])
     data = _bowl(design(6, 3), center)
     scaled = Observations(data.x, size * data.y, size * data.grad)
-    # 50 steps of reweighting an exact fit.
     np.testing.assert_allclose(bowl_top(scaled), center, atol=1e-9)
 
 
@@ -60,6 +60,46 @@ def test_griewank_shows_one_and_a_sample_of_a_process_does_not(seed):
     assert np.abs(top - box.bounds.to_unit(box.optimizers)[0]).mean() < 0.2
     sample = get("gp-sample", 4, seed=3)
     assert bowl_top(Observations(x[:7, :4], *sample.evaluate(x[:7, :4]))) is None
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_noisy_copies_of_one_point_are_no_bowl(dim, seed):
+    noise = np.random.default_rng(seed).normal(size=(dim + 3, dim))
+    data = Observations(np.full((dim + 3, dim), 0.7), noise[:, 0], -1.0 + 0.3 * noise)
+    assert bowl_top(data, evidence=LIKELY) is None
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4])
+def test_one_bad_value_does_not_hide_what_gradients_show(size):
+    center = np.array([0.3, 0.8, 0.55])
+    data = _bowl(design(6, 3), center)
+    values = data.y - size * (np.arange(6) == 2)
+    assert np.abs(bowl_top(Observations(data.x, values, data.grad)) - center).max() < 0.01
+
+
+def test_a_narrow_peak_over_a_plain_whose_gradients_are_almost_nothing():
+    def peak(x):
+        away = x - 0.5
+        height = np.exp(-6000.0 * away @ away)
+        return -1.0 - height, 12000.0 * away * height
+
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=0, check_gradients=False)
+    for _ in range(9):
+        x = opt.ask()
+        opt.tell(x, *peak(x))
+
+
+@pytest.mark.parametrize("count", [6, 14])
+def test_it_is_looked_for_after_a_design_of_any_length(count):
+    center = np.array([0.3, 0.6, 0.45])
+    opt = Optimizer([(0.0, 1.0)] * 3, seed=0, maximize=True, check_gradients=False, options={"n_init": count})
+    for _ in range(count + 1):
+        x = opt.ask()
+        seen = _bowl(x[None], center)
+        opt.tell(x, seen.y[0], seen.grad[0])
+    assert opt.reasons == ["initial"] * (count + 1)
+    np.testing.assert_allclose(opt.history.x[-1], center, atol=1e-6)
 
 
 def _seen(problem: Problem, x: np.ndarray) -> Observations:
@@ -103,6 +143,11 @@ def test_a_model_that_knows_the_top_to_be_low_saves_the_evaluation():
         pytest.param(Observations(design(9, 2), np.ones(9), np.ones((9, 2))), id="a slope"),
         pytest.param(Observations(design(9, 2), np.ones(9)), id="no gradients"),
         pytest.param(Observations(np.full((9, 2), 0.5), np.ones(9), np.ones((9, 2))), id="one point"),
+        pytest.param(Observations(design(9, 2), np.full(9, 1e300 / 3), design(9, 2) - 0.5), id="a large constant"),
+        pytest.param(
+            Observations(design(9, 2), np.where(np.arange(9) % 2, 1.7e308, -1.7e308), design(9, 2)), id="huge"
+        ),
+        pytest.param(Observations(design(9, 2), np.arange(9.0), 5e-324 * (design(9, 2) > 0.5)), id="hardly a slope"),
     ],
 )
 def test_no_bowl(data):

@@ -72,7 +72,11 @@ def failed(log: RunLog | None, message: str) -> RunLog:
 def _with_evaluation(run: RunSpec, log: RunLog, problem: Problem) -> RunLog:
     """The log after one more point was proposed and evaluated."""
     box, method = problem.bounds, strategy(run.method)
-    state = log.state or method.start(box.free_dim, run.options, run.seed, method=run.method)
+    state = (
+        method.start(box.free_dim, run.options, run.seed, method=run.method)
+        if log.state is None
+        else method.restored(log.state)
+    )
     start = time.perf_counter()
     points, state = method.propose(state, to_unit(log.observations, box), np.empty((0, box.free_dim)), 1)
     elapsed = time.perf_counter() - start

@@ -129,6 +129,7 @@ class Strategy(ABC):
         options = {name: state.options.get(name, option.default) for name, option in self.options.items()}
         return replace(state, options=options)
 
+    @final
     def start(self, dim: int, options: Mapping[str, Any] | None, seed: int, *, method: str = "this") -> State:
         """The state before the first proposal; `method` names the method in errors.
 

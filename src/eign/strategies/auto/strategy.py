@@ -139,10 +139,10 @@ class Auto(Strategy):
         """What is done next, and the expected improvement of the best global step, in the model's units."""
         best = _model_incumbent(model)
         step, _ = _global_step(model.given(data, pending), state)
-        promise = memory.trust["global"] * step.gain
+        promise, expected = memory.trust["global"] * step.gain, step.gain
         if promise < SMALL and nearest(pending, step.x)[1] < _TELLS_THE_SAME:
             # Little is expected anywhere, least of all beside a point that is about to be told.
-            step = step._replace(x=unexplored(np.concatenate([data.x, pending]), generator(state, 2)))
+            step = _Step(unexplored(np.concatenate([data.x, pending]), generator(state, 2)), "global", 0.0)
         near, memory = _local_candidate(model, state, memory, best, pending)
         # Where one is under way it waits for an evaluation that is pending, and others are not begun.
         under_way = memory.climb is not None or memory.descent is not None
@@ -150,15 +150,15 @@ class Auto(Strategy):
         stalled = restarts and _is_stalled(model, memory, data)
         if not stalled:
             if near is not None and _comes_first(near, promise, memory.trust["local"]):
-                return near, memory, step.gain
+                return near, memory, expected
             if promise >= _BLIND or not (restarts and _has_share(memory)):
-                return step, memory, step.gain
+                return step, memory, expected
         begun = None
         if near is not None and near.gain >= WORTH_A_STEP:
             memory, begun = _handed_over(memory, data, pending)
         if begun is None:
             memory, begun = _climbed(model, replace(memory, climb=_new_climb(state, memory, data)), data, pending)
-        return begun or step, memory, step.gain
+        return begun or step, memory, expected
 
 
 def _comes_first(near: _Step, promise: float, trust: float) -> bool:
@@ -245,12 +245,12 @@ def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
 
 
 def _new_top(state: State, data: Observations, pending: Array, model: Fitted | None) -> _Step | None:
-    """The top of a bowl where nothing is known yet, once the design is complete; None if there is none.
+    """The top of a bowl where nothing is known yet; None if there is none.
 
-    Before there is a model the bowl must be clear; later a likely one will do whose top is not below the best value by
-    two of the model's standard deviations.
+    Before there is a model the bowl must be clear; with one a likely one will do whose top is not below the best value
+    by two of the model's standard deviations.
     """
-    has_time = len(data) <= _LOOKS * (data.dim + 3)
+    has_time = model is None or len(data) <= _LOOKS * (data.dim + 3)
     if not (has_time and state.options["bowl"] and state.options["gradients"]):
         return None
     top = bowl_top(data, evidence=CLEAR if model is None else LIKELY)

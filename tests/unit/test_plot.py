@@ -127,8 +127,8 @@ class TestConvergence:
         assert plot.convergence([1.0, 2.0], axes=axes) is axes
         assert plot.gradient_norm([1.0, 2.0], axes=axes) is axes
         assert plot.compare({"a": [1.0, 2.0]}, axes=axes) is axes
-        assert plot.contour(told(), axes=axes, resolution=5) is axes
-        _, (top, bottom) = plt.subplots(2, 1)
+        _, (left, top, bottom) = plt.subplots(3, 1)
+        assert plot.contour(told(), axes=left, resolution=5) is left
         assert plot.slice(told(), axes=[top, bottom]) == (top, bottom)
 
 

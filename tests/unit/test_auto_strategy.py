@@ -134,8 +134,8 @@ def test_the_model_has_its_turn_before_a_climb_however_good_the_first_point_was(
         begun.append(opt.state.memory.get("climb") is not None)
         value, gradient = wave(x)
         opt.tell(x, value + 5.0 * (count > 0), gradient)
-    # A design of d + 3, and fourteen evaluations without gain: after them trust, 0.8 ** 14, is at its lower limit.
-    assert begun[:20] == [False] * 19 + [True]
+    # A design of d + 3, and three times d + 3 evaluations without gain.
+    assert begun[:21] == [False] * 20 + [True]
 
 
 def test_a_model_that_promises_what_does_not_come_hands_over_to_a_descent_on_the_function():

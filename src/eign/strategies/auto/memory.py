@@ -18,7 +18,7 @@ SMALL: Final = 1e-3
 WORTH_A_STEP: Final = 1e-4
 # A new ratio of what came to what was expected counts one fifth; a kind of step is never ruled out.
 _MEMORY: Final = 0.8
-TRUST: Final = (0.05, 1.5)
+_TRUST: Final = (0.05, 1.5)
 _FAILED: Final = 0.1
 _AS_EXPECTED: Final = 0.7
 FIRST_RADIUS: Final = 0.2
@@ -170,7 +170,7 @@ def settled(memory: Memory, data: Observations, pending: Array) -> Memory:
         ratio = came / max(one.gain, np.finfo(np.float64).tiny)
         if one.gain >= SMALL:
             mixed = _MEMORY * trust[one.reason] + (1 - _MEMORY) * np.clip(ratio, 0, 2)
-            trust[one.reason] = float(np.clip(mixed, *TRUST))
+            trust[one.reason] = float(np.clip(mixed, *_TRUST))
         elif one.reason == "local" and ratio < _FAILED and one.gain < WORTH_A_STEP:
             # The model does not resolve what is left.
             optima.append(before.x[np.where(before.has_y, before.y, -np.inf).argmax()].tolist())

@@ -28,7 +28,6 @@ from eign.strategies.auto.memory import (
     FIRST_RADIUS,
     RADIUS_AFTER_JUMP,
     SMALL,
-    TRUST,
     WORTH_A_STEP,
     Climb,
     Descent,
@@ -239,9 +238,7 @@ def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
     """Whether the model has had its share of evaluations since the last climb, and none gained more than a little."""
     seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
     reached = int(np.argmax(seen >= seen.max() - SMALL))
-    # A model whose global steps have brought nothing for long gets d + 3 evaluations at most.
-    patience = min(memory.patience, 1.0) if memory.trust["global"] <= TRUST[0] else memory.patience
-    return len(data) - max(reached + 1, memory.rested) >= patience * (data.dim + 3)
+    return len(data) - max(reached + 1, memory.rested) >= memory.patience * (data.dim + 3)
 
 
 def _new_top(state: State, data: Observations, pending: Array, model: Fitted | None) -> _Step | None:

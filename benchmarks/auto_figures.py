@@ -37,5 +37,5 @@ def draw_profiles(costs: Mapping[str, Array], *, first: str) -> "Figure | None":
     tidy(right, x="evaluations relative to the fastest method", y="share of the runs solved")
     for axes in (left, right):
         axes.set_ylim(0.0, 1.0)
-    left.legend(frameon=False, fontsize="small")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right upper", frameon=False)
     return figure

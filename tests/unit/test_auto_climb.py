@@ -8,7 +8,7 @@ import torch
 
 from auto_cases import design, observe, options
 from eign.data import Observations
-from eign.strategies.auto.climb import advance, is_above, told_rows
+from eign.strategies.auto.climb import advance, is_above, told_rows, uphill
 from eign.strategies.auto.memory import Climb
 from eign.strategies.auto.surrogate import fitted
 
@@ -94,3 +94,34 @@ def test_a_step_that_failed_shrinks_its_trust_region():
     # A point that was given up is not waited for.
     again = advance(replace(first, path=(*first.path, [0.9, 0.9])), model, data, NONE)
     assert again is not None
+
+
+def _narrow(x: torch.Tensor) -> torch.Tensor:
+    """Two peaks of width 0.1 in a plain of many dimensions, the second of height 2."""
+    return sum(top * torch.exp(-((x - at) ** 2).sum(-1) / 0.02) for top, at in ((1.0, 0.3), (2.0, 0.7)))
+
+
+def test_on_a_plain_where_the_model_sees_nothing_it_follows_the_gradient_to_a_peak():
+    dim, away = 6, np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
+    start = 0.7 + 0.22 * away  # five widths from the peak, where the value is 1e-6
+    plain = options(kernel="matern52", compress=False)
+    data = observe(_narrow, np.vstack([design(dim + 3, dim), np.full((1, dim), 0.3), start]))
+    model = fitted(data, None, plain)
+    climb = advance(Climb(start.tolist(), 0.2), model, data, np.empty((0, dim)))
+    assert climb.path[1] == pytest.approx(start - 0.2 * away)
+    assert climb.gain == 0.0
+    assert observe(_narrow, np.array(climb.path)).y[1] > 1.0
+
+
+def test_along_the_gradient_it_goes_as_far_as_the_trust_region_and_the_box():
+    path = Observations([[0.5, 0.9, 0.0]], [0.0], [[1e-12, 2e-12, -8e-12]])
+    assert uphill(path, 0.2).x == pytest.approx([0.6, 1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("values", "slopes"),
+    [([0.0], [0.0]), ([0.0, 1.0], [1.0, 1.0]), ([0.0, 1.0], [2.0, 1.0]), ([1.0, 0.5], [1.0, 2.0]), ([0.0], [np.nan])],
+)
+def test_it_does_not_follow_gradients_that_do_not_grow_nor_down(values, slopes):
+    points = np.array([[0.3, 0.5], [0.4, 0.5]])[: len(values)]
+    assert uphill(Observations(points, values, [[slope, 0.0] for slope in slopes]), 0.2) is None

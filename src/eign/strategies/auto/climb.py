@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+import torch
 
 from eign.arrays import Array
 from eign.data import Observations
+from eign.formulas import projected_gradient
 from eign.models import lbfgs
 from eign.strategies.auto.memory import SMALL, Climb, next_radius
-from eign.strategies.auto.steps import SAME_OPTIMUM, is_hopeless, local_step
+from eign.strategies.auto.steps import SAME_OPTIMUM, LocalStep, is_hopeless, local_step
 from eign.strategies.auto.surrogate import Fitted
 from eign.strategies.strategy import SAME_POINT, contains, nearest
 
@@ -36,8 +38,9 @@ def is_above(rows: lbfgs.Index, data: Observations) -> bool:
 def advance(climb: Climb, model: Fitted, data: Observations, optima: Array) -> Climb | None:
     """The climb with its next point at the end of its path; None if it has ended.
 
-    It ends above everything else, where the model sees nothing to gain, or when it will not get there: it leads to an
-    optimum that is known, or its gains are too small.
+    It ends above everything else, where there is nothing to gain, or when it will not get there: it leads to an optimum
+    that is known, or its gains are too small and do not grow. The model sees no gain on the plain around a narrow peak:
+    there it goes along the gradient.
     """
     if not climb.path:
         climb = replace(climb, path=(climb.start,))
@@ -55,10 +58,28 @@ def advance(climb: Climb, model: Fitted, data: Observations, optima: Array) -> C
     best = data.y[data.has_y].argmax()
     if radius < _SMALLEST_RADIUS or is_hopeless(data, rows, float(others[np.isfinite(others)].max()), optima):
         return None
-    near = local_step(model.model, data.x[rows[reached.argmax()]].copy(), radius)
     behind = float(values[data.has_y][best] - reached.max())
     tops = np.concatenate([optima, data.x[data.has_y][best : best + 1]])
-    known = contains(data.x, near.x) or nearest(tops, near.x)[1] < SAME_OPTIMUM
-    if known or near.gain < max(SMALL, _WORTHWHILE * behind):
+    near = local_step(model.model, data.x[rows[reached.argmax()]].copy(), radius)
+    if nearest(tops, near.x)[1] < SAME_OPTIMUM:
         return None
-    return replace(climb, radius=radius, gain=near.gain, path=(*climb.path, near.x.tolist()))
+    # Gains that grow from step to step are on their way to a peak, however small they are.
+    is_worth_it = near.gain >= max(SMALL, _WORTHWHILE * behind) or 0.0 < climb.gain < near.gain
+    step = near if is_worth_it and not contains(data.x, near.x) else uphill(data[rows], radius)
+    if step is None or contains(data.x, step.x) or nearest(tops, step.x)[1] < SAME_OPTIMUM:
+        return None
+    return replace(climb, radius=radius, gain=step.gain, path=(*climb.path, step.x.tolist()))
+
+
+def uphill(path: Observations, radius: float) -> LocalStep | None:
+    """As far as `radius` along the last gradient of a path, as long as values rise and gradients grow; else None.
+
+    For the plain around a peak: slopes are below what the model resolves there, but they point to it.
+    """
+    X, slopes = torch.tensor(path.x), torch.tensor(path.grad)
+    steepness = projected_gradient(X, slopes).abs().amax(-1).numpy()
+    rises = len(path) == 1 or (steepness[-1] > steepness[:-1].max() and path.y[-1] > path.y[:-1].max())
+    if not rises or not steepness[-1] > 0.0:
+        return None
+    ahead = projected_gradient(X[-1], slopes[-1]).numpy() / steepness[-1]
+    return LocalStep(np.clip(path.x[-1] + radius * ahead, 0.0, 1.0), 0.0)

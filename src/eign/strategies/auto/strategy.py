@@ -47,6 +47,8 @@ _NOTHING: Final = 1e-7
 # A global gain below this says that the model knows of no place to go. Small gains say less: of functions with a few
 # narrow peaks LogEI finds the highest while it expects 1e-8.
 _BLIND: Final = 1e-10
+# Restarts then get so many times the evaluations of global steps.
+_SHARE: Final = 2
 # The model's errors are larger than what more candidates would find.
 _SEARCH: Final = Effort(restarts=8, raw_samples=256)
 _CONVERGED: Final = {"ftol": 1e-9, "gtol": 1e-6}
@@ -230,8 +232,8 @@ def _can_descend(data: Observations) -> bool:
 
 
 def _has_share(memory: Memory) -> bool:
-    """Whether restarts have had fewer evaluations than global steps."""
-    return memory.spent.get("restart", 0) < memory.spent.get("global", 0)
+    """Whether restarts have had less than twice the evaluations of global steps."""
+    return memory.spent.get("restart", 0) < _SHARE * memory.spent.get("global", 0)
 
 
 def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:

@@ -19,6 +19,9 @@ WORTH_A_STEP: Final = 1e-4
 # A new ratio of what came to what was expected counts one fifth; a kind of step is never ruled out.
 _MEMORY: Final = 0.8
 _TRUST: Final = (0.05, 1.5)
+# A model is wrong if trust in both kinds of steps is below these: near and far it promises what does not come. Far alone
+# says little, as of most functions with many optima global steps bring less than a tenth of what they promise.
+_DISTRUST: Final = {"global": 0.1, "local": 0.5}
 _FAILED: Final = 0.1
 _AS_EXPECTED: Final = 0.7
 FIRST_RADIUS: Final = 0.2
@@ -106,6 +109,11 @@ class Memory:
             if not contains(np.array(optima, dtype=np.float64).reshape(-1, len(x)), x):
                 optima.append(x.tolist())
         return replace(self, optima=tuple(optima))
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the model promises what does not come, near and far."""
+        return all(self.trust[kind] < limit for kind, limit in _DISTRUST.items())
 
     def after_climb(self, *, won: bool) -> float:
         """The patience after a climb that led above the best point, or did not."""

@@ -26,6 +26,7 @@ from eign.strategies.auto.bowl import CLEAR, LIKELY, bowl_top
 from eign.strategies.auto.climb import advance, is_above, told_rows
 from eign.strategies.auto.memory import (
     FIRST_RADIUS,
+    PATIENCE,
     RADIUS_AFTER_JUMP,
     SMALL,
     WORTH_A_STEP,
@@ -240,7 +241,8 @@ def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
     """Whether the model has had its share of evaluations since the last climb, and none gained more than a little."""
     seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
     reached = int(np.argmax(seen >= seen.max() - SMALL))
-    return len(data) - max(reached + 1, memory.rested) >= memory.patience * (data.dim + 3)
+    patience = PATIENCE[0] if memory.is_wrong else memory.patience
+    return len(data) - max(reached + 1, memory.rested) >= patience * (data.dim + 3)
 
 
 def _new_top(state: State, data: Observations, pending: Array, model: Fitted | None) -> _Step | None:

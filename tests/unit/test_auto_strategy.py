@@ -124,9 +124,11 @@ def test_steps_that_are_switched_off_do_not_come(chosen, kind, long_run):
     assert kind not in run(wave, FIRST_RESTART + 5, **chosen)[1]
 
 
-def test_the_model_has_its_turn_before_a_climb_however_good_the_first_point_was(monkeypatch):
-    # Never blind: only the lack of gains counts.
+@pytest.mark.parametrize(("is_wrong", "first"), [(False, 20), (True, 8)])
+def test_the_model_has_its_turn_before_a_climb_however_good_the_first_point_was(is_wrong, first, monkeypatch):
+    # Never blind: only the lack of gains counts, and whether the model is wrong.
     monkeypatch.setattr(auto_strategy, "_BLIND", 0.0)
+    monkeypatch.setattr(Memory, "is_wrong", is_wrong)
     opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"local": False, "bowl": False}, check_gradients=False)
     begun = []
     for count in range(24):
@@ -134,8 +136,15 @@ def test_the_model_has_its_turn_before_a_climb_however_good_the_first_point_was(
         begun.append(opt.state.memory.get("climb") is not None)
         value, gradient = wave(x)
         opt.tell(x, value + 5.0 * (count > 0), gradient)
-    # A design of d + 3, and three times d + 3 evaluations without gain.
-    assert begun[:21] == [False] * 20 + [True]
+    # A design of d + 3, and three times d + 3 evaluations without gain, or half of d + 3.
+    assert begun.index(True) == first
+
+
+@pytest.mark.parametrize(
+    ("far", "near", "is_wrong"), [(0.05, 0.3, True), (0.05, 0.6, False), (0.2, 0.3, False), (1.0, 1.0, False)]
+)
+def test_a_model_is_wrong_if_neither_kind_of_step_brings_what_it_promises(far, near, is_wrong):
+    assert Memory(trust={"global": far, "local": near}).is_wrong is is_wrong
 
 
 def test_a_model_that_promises_what_does_not_come_hands_over_to_a_descent_on_the_function():

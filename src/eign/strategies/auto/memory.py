@@ -19,8 +19,8 @@ WORTH_A_STEP: Final = 1e-4
 # A new ratio of what came to what was expected counts one fifth; a kind of step is never ruled out.
 _MEMORY: Final = 0.8
 _TRUST: Final = (0.05, 1.5)
-# A model is wrong if trust in both kinds of steps is below these: near and far it promises what does not come. Far alone
-# says little, as of most functions with many optima global steps bring less than a tenth of what they promise.
+# A model is wrong if trust in both kinds of steps is below these: near and far it promises what does not come. Far
+# alone says little, as of most functions with many optima global steps bring less than a tenth of what they promise.
 _DISTRUST: Final = {"global": 0.1, "local": 0.5}
 _FAILED: Final = 0.1
 _AS_EXPECTED: Final = 0.7

@@ -48,10 +48,11 @@ class Expectation:
 @final
 @dataclass(frozen=True)
 class Descent:
-    """L-BFGS-B on the function: where it began, and the length of its first step."""
+    """L-BFGS-B on the function: where it began, the length of its first step, and why: `local` or `restart`."""
 
     start: list[float]
     step: float
+    reason: str = "local"
 
 
 @final
@@ -128,7 +129,7 @@ class Memory:
             "radius": self.radius,
             "spent": dict(self.spent),
             "open": [[one.x, one.reason, one.gain] for one in self.open],
-            "descent": None if self.descent is None else [self.descent.start, self.descent.step],
+            "descent": None if self.descent is None else [self.descent.start, self.descent.step, self.descent.reason],
             "climb": None if self.climb is None else asdict(self.climb) | {"path": list(self.climb.path)},
             "rested": self.rested,
             "patience": self.patience,

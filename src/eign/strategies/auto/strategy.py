@@ -159,7 +159,7 @@ class Auto(Strategy):
         if near is not None and near.gain >= WORTH_A_STEP:
             memory, begun = _handed_over(memory, data, pending)
         if begun is None:
-            memory, begun = _climbed(model, replace(memory, climb=_new_climb(state, memory, data)), data, pending)
+            memory, begun = _restarted(model, state, memory, data, pending)
         return begun or step, memory, expected
 
 
@@ -241,7 +241,7 @@ def _is_stalled(model: Fitted, memory: Memory, data: Observations) -> bool:
     """Whether the model has had its share of evaluations since the last climb, and none gained more than a little."""
     seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
     reached = int(np.argmax(seen >= seen.max() - SMALL))
-    patience = PATIENCE[0] if memory.is_wrong else memory.patience
+    patience = PATIENCE[0] if _is_wrong(model, memory) else memory.patience
     return len(data) - max(reached + 1, memory.rested) >= patience * (data.dim + 3)
 
 
@@ -267,16 +267,31 @@ def _new_top(state: State, data: Observations, pending: Array, model: Fitted | N
 def _handed_over(memory: Memory, data: Observations, pending: Array) -> tuple[Memory, _Step | None]:
     """A descent on the function from the best point, as the model promises what does not come; None if it ended."""
     best = data.x[_best_row(data)]
-    begun = Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP)))
-    first = replay(best, data, _settings(begun)).needed
+    return _descended(memory, Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP))), data, pending)
+
+
+def _descended(memory: Memory, begun: Descent, data: Observations, pending: Array) -> tuple[Memory, _Step | None]:
+    """The first step of a descent; None if it has ended or is pending."""
+    first = replay(np.array(begun.start), data, _settings(begun)).needed
     if first is None or contains(pending, first):
         return memory, None
-    return replace(memory, descent=begun), _Step(first, "local", 0.0)
+    return replace(memory, descent=begun), _Step(first, begun.reason, 0.0)
 
 
-def _new_climb(state: State, memory: Memory, data: Observations) -> Climb:
+def _restarted(
+    model: Fitted, state: State, memory: Memory, data: Observations, pending: Array
+) -> tuple[Memory, _Step | None]:
+    """The first step from elsewhere: of a climb on the model, or of a descent on the function if the model is wrong."""
     optima = np.concatenate([memory.known_optima(data.dim), data.x[_best_row(data)][None]])
-    return Climb(new_start(data, optima, generator(state, 1)).tolist(), FIRST_RADIUS)
+    start = new_start(data, optima, generator(state, 1)).tolist()
+    if _is_wrong(model, memory):
+        return _descended(memory, Descent(start, FIRST_RADIUS, "restart"), data, pending)
+    return _climbed(model, replace(memory, climb=Climb(start, FIRST_RADIUS)), data, pending)
+
+
+def _is_wrong(model: Fitted, memory: Memory) -> bool:
+    """Whether the function itself is a better guide than the model. Where values scatter it is not."""
+    return memory.is_wrong and not model.noisy
 
 
 def _best_row(data: Observations) -> int:
@@ -324,7 +339,7 @@ def _continued(memory: Memory, data: Observations) -> tuple[Memory, _Step | None
     others = np.delete(data.y, rows)
     best = float(others[np.isfinite(others)].max(initial=-np.inf))
     if needed is not None and not is_hopeless(data, rows, best, memory.known_optima(data.dim)):
-        return memory, _Step(needed, "local", 0.0)
+        return memory, _Step(needed, memory.descent.reason, 0.0)
     known = rows[data.has_y[rows]]
     ends = [start, data.x[known[data.y[known].argmax()]]] if len(known) else [start]
     return replace(memory.with_optima(ends), descent=None, rested=len(data), radius=RADIUS_AFTER_JUMP), None

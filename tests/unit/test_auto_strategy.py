@@ -54,7 +54,7 @@ def test_memory_survives_json():
         radius=0.01,
         spent={"global": 3},
         open=(Expectation([0.1, 0.2], "local", 1e-5),),
-        descent=Descent([0.3, 0.4], 0.25),
+        descent=Descent([0.3, 0.4], 0.25, "restart"),
         climb=Climb([0.3, 0.4], 0.25, 0.1, ([0.3, 0.4], [0.35, 0.4])),
         rested=7,
         patience=1.5,
@@ -125,7 +125,7 @@ def test_steps_that_are_switched_off_do_not_come(chosen, kind, long_run):
 
 
 @pytest.mark.parametrize(("is_wrong", "first"), [(False, 20), (True, 8)])
-def test_the_model_has_its_turn_before_a_climb_however_good_the_first_point_was(is_wrong, first, monkeypatch):
+def test_the_model_has_its_turn_before_a_restart_however_good_the_first_point_was(is_wrong, first, monkeypatch):
     # Never blind: only the lack of gains counts, and whether the model is wrong.
     monkeypatch.setattr(auto_strategy, "_BLIND", 0.0)
     monkeypatch.setattr(Memory, "is_wrong", is_wrong)
@@ -133,7 +133,7 @@ def test_the_model_has_its_turn_before_a_climb_however_good_the_first_point_was(
     begun = []
     for count in range(24):
         x = opt.ask()
-        begun.append(opt.state.memory.get("climb") is not None)
+        begun.append(opt.state.reason == "restart")
         value, gradient = wave(x)
         opt.tell(x, value + 5.0 * (count > 0), gradient)
     # A design of d + 3, and three times d + 3 evaluations without gain, or half of d + 3.
@@ -157,6 +157,20 @@ def test_a_model_that_promises_what_does_not_come_hands_over_to_a_descent_on_the
         value, gradient = wave(x)
         opt.tell(x, np.round(value, 1), 10.0 * gradient)
     assert descents > 0
+
+
+@pytest.mark.parametrize(("noise", "kind"), [(0.0, "descent"), (1e-4, "climb")])
+def test_where_the_model_is_wrong_restarts_are_descents_on_the_function_unless_values_scatter(noise, kind, monkeypatch):
+    monkeypatch.setattr(Memory, "is_wrong", True)
+    chosen = {"noise": noise, "local": False}
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options=chosen, check_gradients=False)
+    begun = set()
+    for _ in range(40):
+        x = opt.ask()
+        if opt.state.reason == "restart":
+            begun |= {name for name in ("descent", "climb") if opt.state.memory[name] is not None}
+        opt.tell(x, *wave(x))
+    assert begun == {kind}
 
 
 def test_places_where_searches_ended_are_told_points_apart_from_each_other(long_run):

@@ -129,7 +129,8 @@ def test_single_precision_on_the_way_does_no_harm(method):
         opt.tell(rounded, float(np.sum((rounded - 0.3) ** 2)), 2 * (rounded - 0.3))
         assert len(opt.pending) == 0
         np.testing.assert_allclose(opt.history.x[-1], x, rtol=0, atol=4e-9)
-    assert opt.best.y < 1e-9
+    # A model tells values apart down to 1e-6 of their spread, single precision down to 1e-7; this is well below both.
+    assert opt.best.y < 1e-8 * np.ptp(opt.history.y)
 
 
 def test_a_point_that_was_moved_is_pointed_out():

@@ -117,6 +117,17 @@ class Box:
         ends = np.maximum(np.abs(self.lower), np.abs(self.upper))[self.free]
         return np.asarray(np.spacing(ends) / self.unit_scale(self.upper))
 
+    @property
+    def decades(self) -> Array:
+        """How many powers of ten the free coordinates span on a linear scale; 0 on a log scale, and unless low > 0.
+
+        >>> Box([(0.1, 10), (1, 1000), (-1, 1)], log=[1]).decades
+        array([2., 0., 0.])
+        """
+        low, high, log = self._free_bounds()
+        positive = ~log & (low > 0)
+        return np.asarray(np.log10(np.where(positive, high, 1.0)) - np.log10(np.where(positive, low, 1.0)))
+
     def to_unit(self, x: ArrayLike) -> Array:
         """User units to the unit cube, `... x d -> ... x free_dim`; the border goes to exactly 0 and 1.
 

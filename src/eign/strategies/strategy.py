@@ -36,6 +36,7 @@ class State:
         reason: Why the last point was proposed, in one word.
         reasons: The same for each point of the last proposal.
         memory: What the method itself needs; its class says what is in it.
+        decades: How many powers of ten each coordinate spans in user units, see `Box.decades`; empty is unknown.
     """
 
     dim: int
@@ -47,6 +48,7 @@ class State:
     reason: str = ""
     reasons: Sequence[str] = field(default_factory=list)
     memory: Mapping[str, Any] = field(default_factory=dict)
+    decades: Sequence[float] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal state."""

@@ -98,6 +98,7 @@ class Optimizer:
         _check_resolution(box)
         definition = Definition(box, method, checked_seed(seed), bool(maximize), checked_mode(check_gradients))
         state = strategy(method).start(box.free_dim, options, definition.seed, method=method)
+        state = replace(state, decades=box.decades.tolist())
         self._begin(definition, state)
         if storage is not None:
             self._file = StudyFile.create(as_path(storage), definition.to_json(), state.to_json())

@@ -1,6 +1,6 @@
 """What `auto` remembers between proposals, and what it learns from what was told."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, final
 
@@ -26,7 +26,7 @@ _FAILED: Final = 0.1
 _AS_EXPECTED: Final = 0.7
 FIRST_RADIUS: Final = 0.2
 # Of what is stored: to be counted up where fields change.
-VERSION: Final = 1
+VERSION: Final = 2
 _RADIUS: Final = (1e-6, 0.5)
 RADIUS_AFTER_JUMP: Final = 0.1
 # With a model that gains nothing, in times d + 3 evaluations: half of it is left after a climb that led above the best
@@ -82,6 +82,8 @@ class Memory:
         rested: Observations when the last descent or climb ended, or the design.
         patience: With a model that gains nothing, in times d + 3 evaluations.
         optima: Points where a search ended, `k x d`.
+        logs: Whether the model and all points here are in logarithms, see `Coordinates`.
+        other: The model's choices in the other coordinates; None where there are none.
     """
 
     fit: Fit | None = None
@@ -94,6 +96,8 @@ class Memory:
     rested: int = 0
     patience: float = PATIENCE[1]
     optima: tuple[list[float], ...] = ()
+    logs: bool = False
+    other: Fit | None = None
 
     def is_optimum(self, x: Array) -> bool:
         """Whether a search ended at this point."""
@@ -112,6 +116,11 @@ class Memory:
         return replace(self, optima=tuple(optima))
 
     @property
+    def is_new(self) -> bool:
+        """Whether no point has been proposed by the model yet."""
+        return self.rested == 0
+
+    @property
     def is_wrong(self) -> bool:
         """Whether the model promises what does not come, near and far."""
         return all(self.trust[kind] < limit for kind, limit in _DISTRUST.items())
@@ -119,6 +128,21 @@ class Memory:
     def after_climb(self, *, won: bool) -> float:
         """The patience after a climb that led above the best point, or did not."""
         return float(np.clip(self.patience * _PATIENCE_AFTER[won], *PATIENCE))
+
+    def in_others(self, convert: Callable[[Array], Array]) -> "Memory":
+        """The memory in the other coordinates, when no climb or descent is under way; radii are as good there."""
+
+        def moved(x: list[float]) -> list[float]:
+            return list(convert(np.array(x)[None])[0].tolist())
+
+        return replace(
+            self,
+            logs=not self.logs,
+            fit=self.other,
+            other=self.fit,
+            open=tuple(replace(one, x=moved(one.x)) for one in self.open),
+            optima=tuple(moved(x) for x in self.optima),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal object."""
@@ -134,6 +158,8 @@ class Memory:
             "rested": self.rested,
             "patience": self.patience,
             "optima": list(self.optima),
+            "logs": self.logs,
+            "other": None if self.other is None else self.other.to_json(),
         }
 
     @classmethod
@@ -144,10 +170,10 @@ class Memory:
         """
         if stored.get("version") != VERSION:
             return cls()
-        fit = None if stored["fit"] is None else Fit.from_json(stored["fit"])
+        fits = {name: None if stored[name] is None else Fit.from_json(stored[name]) for name in ("fit", "other")}
         climb = stored["climb"]
         read = {
-            "fit": fit,
+            **fits,
             "open": tuple(Expectation(*one) for one in stored["open"]),
             "descent": None if stored["descent"] is None else Descent(*stored["descent"]),
             "climb": None if climb is None else Climb(**{**climb, "path": tuple(climb["path"])}),

@@ -24,6 +24,7 @@ from eign.search import maximize
 from eign.search.maximize import Effort
 from eign.strategies.auto.bowl import CLEAR, LIKELY, bowl_top
 from eign.strategies.auto.climb import advance, is_above, told_rows
+from eign.strategies.auto.coordinates import Coordinates, SeenAcquisition, SeenModel
 from eign.strategies.auto.memory import (
     FIRST_RADIUS,
     PATIENCE,
@@ -37,7 +38,7 @@ from eign.strategies.auto.memory import (
     settled,
 )
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start, unexplored
-from eign.strategies.auto.surrogate import KERNELS, Fitted, fitted
+from eign.strategies.auto.surrogate import KERNELS, Fitted, are_many, fitted, is_chosen_anew
 from eign.strategies.design import generator, initial_proposal
 from eign.strategies.multistart import replay
 from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
@@ -86,6 +87,7 @@ class Auto(Strategy):
             ),
             "kernel": Option("choose", one_of("choose", *KERNELS), "of the model; choose takes the more likely"),
             "compress": Option(True, flag, "let the model see logarithms of y where they are more likely"),
+            "logs": Option(True, flag, "work in logarithms of positive coordinates where they are more likely"),
             "gradients": Option(True, flag, "let the model see gradients"),
             "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
             "alpha": Option(0.0, at_least(0.0), "weight of stationarity in global steps; 0 is LogEI"),
@@ -100,15 +102,24 @@ class Auto(Strategy):
         """A point of the design, the next of a descent, or the best step on the model."""
         if _is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
-        memory = settled(Memory.from_json(state.memory), data, pending)
+        memory = Memory.from_json(state.memory)
+        before = _coordinates(state, logs=memory.logs)
+        memory = settled(memory, before.seen(data), before.points(pending))
+        memory = _in_likelier_coordinates(state, memory, data)
+        coordinates = _coordinates(state, logs=memory.logs)
+        x, state = self._proposed(state, memory, coordinates.seen(data), coordinates.points(pending))
+        return coordinates.undo(x), state
+
+    def _proposed(self, state: State, memory: Memory, data: Observations, pending: Array) -> tuple[Array, State]:
+        """The next point after the design; everything in the coordinates of the memory."""
         memory, going = _continued(memory, data)
         if going is not None and not contains(pending, going.x):
             return going.x, _remembered(state, memory, going, gain=None)
-        if memory.fit is None and (top := _new_top(state, data, pending, None)) is not None:
+        if memory.is_new and (top := _new_top(state, data, pending, None)) is not None:
             return top.x, _remembered(state, memory, top, gain=None)
         model = fitted(data, memory.fit, state.options)
         # The model's own evaluations are those after the design: only they can show that it is no use.
-        memory = replace(memory, fit=model.fit, rested=len(data) if memory.fit is None else memory.rested)
+        memory = replace(memory, fit=model.fit, rested=len(data) if memory.is_new else memory.rested)
         memory, going = _climbed(model, memory, data, pending)
         if going is not None:
             return going.x, _remembered(state, memory, going, gain=None)
@@ -123,17 +134,21 @@ class Auto(Strategy):
         """The model in the units of y, and where a global step would look; also while the initial design lasts."""
         if not data.has_y.any():
             return None
-        model = fitted(data, Memory.from_json(state.memory).fit, state.options)
-        step, target = _global_step(model.given(data, pending), state)
-        return Belief(model, target, step.x)
+        memory = _in_likelier_coordinates(state, Memory.from_json(state.memory), data)
+        coordinates = _coordinates(state, logs=memory.logs)
+        seen = coordinates.seen(data)
+        model = fitted(seen, memory.fit, state.options)
+        step, target = _global_step(model.given(seen, coordinates.points(pending)), state)
+        return Belief(SeenModel(model, coordinates), SeenAcquisition(target, coordinates), coordinates.undo(step.x))
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter and there is a model; otherwise the values."""
-        fit = Memory.from_json(state.memory).fit
-        if fit is None:
+        memory = Memory.from_json(state.memory)
+        if memory.fit is None:
             return data.y
-        model = fitted(data, fit, {**state.options, "refit": np.inf})
-        return np.asarray(model.moments(torch.tensor(data.x))[0].numpy()) if model.noisy else data.y
+        seen = _coordinates(state, logs=memory.logs).seen(data)
+        model = fitted(seen, memory.fit, {**state.options, "refit": np.inf})
+        return np.asarray(model.moments(torch.tensor(seen.x))[0].numpy()) if model.noisy else data.y
 
     def _step(
         self, model: Fitted, state: State, memory: Memory, data: Observations, pending: Array
@@ -161,6 +176,30 @@ class Auto(Strategy):
         if begun is None:
             memory, begun = _restarted(model, state, memory, data, pending)
         return begun or step, memory, expected
+
+
+def _in_likelier_coordinates(state: State, memory: Memory, data: Observations) -> Memory:
+    """The memory in the coordinates in which the data are likelier, where there is a choice.
+
+    Chosen when kernel and noise are, unless a climb or descent is under way, and as long as both models cost little.
+    """
+    here, there = (_coordinates(state, logs=logs) for logs in (memory.logs, not memory.logs))
+    is_free = memory.climb is None and memory.descent is None and not (here.are_own and there.are_own)
+    is_due = memory.fit is None or is_chosen_anew(data, memory.fit, state.options)
+    if not (is_free and is_due) or are_many(data):
+        return memory
+    fit = fitted(here.seen(data), memory.fit, state.options).fit
+    other = fitted(there.seen(data), memory.other, state.options).fit
+    memory = replace(memory, fit=fit, other=other)
+    slopes = data.usable if state.options["gradients"] else Observations.empty(data.dim)
+    evidence = fit.evidence + here.log_jacobian(slopes)
+    if other.evidence + there.log_jacobian(slopes) <= evidence:
+        return memory
+    return memory.in_others(lambda x: there.points(here.undo(x)))
+
+
+def _coordinates(state: State, *, logs: bool) -> Coordinates:
+    return Coordinates(state.decades, logs=logs and state.options["logs"])
 
 
 def _comes_first(near: _Step, promise: float, trust: float) -> bool:

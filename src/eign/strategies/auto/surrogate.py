@@ -51,7 +51,7 @@ _EVALUATIONS: Final = 12
 _CHOICES: Final = 3.0
 _FEW_NUMBERS: Final = 150
 # With more numbers than this a choice would take seconds. Fits are shorter then, for the next goes on from there, and
-# most so those of kernels that were not the last choice, and only have to be compared.
+# most so those of kernels that were not the last choice and of noise that was not, which only have to be compared.
 _MANY_NUMBERS: Final = 300
 _FEWER_EVALUATIONS: Final = 7
 _EVALUATIONS_OF_OTHERS: Final = 4
@@ -73,6 +73,7 @@ class Fit:
         output: The map of values.
         noisy: Whether noise is learned.
         hyperparameters: Of each kernel, the last that were found.
+        evidence: Of the choice, to compare it with one in other coordinates.
     """
 
     count: int
@@ -81,6 +82,7 @@ class Fit:
     output: Output
     noisy: bool
     hyperparameters: Mapping[str, JointHyperparameters]
+    evidence: float
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -92,6 +94,7 @@ class Fit:
             "output": self.output.to_json(),
             "noisy": self.noisy,
             "hyperparameters": hyper,
+            "evidence": self.evidence,
         }
 
     @classmethod
@@ -99,7 +102,9 @@ class Fit:
         """What `to_json` described."""
         hyper = {kernel: JointHyperparameters.from_json(one) for kernel, one in stored["hyperparameters"].items()}
         output = Output.from_json(stored["output"])
-        return cls(stored["count"], stored["chosen"], stored["kernel"], output, stored["noisy"], hyper)
+        return cls(
+            stored["count"], stored["chosen"], stored["kernel"], output, stored["noisy"], hyper, stored["evidence"]
+        )
 
 
 @final
@@ -155,8 +160,7 @@ def fitted(data: Observations, last: Fit | None, options: Mapping[str, Any]) -> 
     level = 0.0 if options["noise"] in (None, "learn") else float(options["noise"])
     known_noise = level > 0 or bool((data.y_var > 0).any())
     fit = last
-    choices = 1.0 if seen.has_y.sum() + seen.has_grad.sum() <= _FEW_NUMBERS else _CHOICES
-    if last is None or _has_grown(data, last.chosen, choices * options["refit"]):
+    if last is None or is_chosen_anew(seen, last, options):
         fit = _chosen(seen, last, options, level=level, known_noise=known_noise)
     elif _has_grown(data, last.count, options["refit"]):
         fit = _refitted(seen, last, options, level=level)
@@ -164,6 +168,21 @@ def fitted(data: Observations, last: Fit | None, options: Mapping[str, Any]) -> 
     start = fit.hyperparameters[fit.kernel]
     model = _model(seen, fit.output, fit.kernel, noise=_noise(level, learn=fit.noisy), start=start)
     return Fitted(model, fit, fit.noisy or known_noise)
+
+
+def is_chosen_anew(data: Observations, last: Fit, options: Mapping[str, Any]) -> bool:
+    """Whether the data have grown so much since the last choice of kernel and noise that they are chosen again."""
+    choices = 1.0 if _numbers(data) <= _FEW_NUMBERS else _CHOICES
+    return _has_grown(data, last.chosen, choices * options["refit"])
+
+
+def are_many(data: Observations) -> bool:
+    """Whether a choice of kernel and noise takes so long that its fits are cut short."""
+    return _numbers(data) > _MANY_NUMBERS
+
+
+def _numbers(data: Observations) -> int:
+    return int(data.has_y.sum() + data.has_grad.sum())
 
 
 def sample(data: Observations, count: int) -> Observations:
@@ -224,26 +243,28 @@ def _chosen(
     known = {} if last is None else dict(last.hyperparameters)
     noisy = options["noise"] == "learn" or (last is not None and last.noisy and not known_noise)
     noise = _noise(level, learn=noisy)
-    numbers = int(data.has_y.sum() + data.has_grad.sum())
-    limit = _FEWER_EVALUATIONS if numbers > _MANY_NUMBERS else _EVALUATIONS
+    numbers = _numbers(data)
+    is_long = are_many(data)
+    limit = _FEWER_EVALUATIONS if is_long else _EVALUATIONS
 
     def candidate(kernel: str) -> _Candidate:
-        is_other = numbers > _MANY_NUMBERS and last is not None and kernel != last.kernel
+        is_other = is_long and last is not None and kernel != last.kernel
         count = _EVALUATIONS_OF_OTHERS if is_other else limit
         return _candidate(data, shapes, kernel, known.get(kernel), noise=noise, evaluations=count)
 
+    margin = _NOISE_MARGIN[0] + _NOISE_MARGIN[1] * numbers
     candidates = [candidate(kernel) for kernel in kernels]
     best = max(candidates, key=lambda one: one.evidence)
     if options["noise"] is None and not known_noise:
-        start = best.model.hyperparameters
+        start, count = best.model.hyperparameters, _EVALUATIONS_OF_OTHERS if is_long else limit
         other = _candidate(
-            data, [best.output], best.kernel, start, noise=_noise(0.0, learn=not noisy), evaluations=limit
+            data, [best.output], best.kernel, start, noise=_noise(0.0, learn=not noisy), evaluations=count
         )
-        margin = _NOISE_MARGIN[0] + _NOISE_MARGIN[1] * numbers
         if other.evidence > best.evidence + (margin if other.noisy else -margin):
             candidates, best = [*candidates, other], other
     known.update({one.kernel: one.model.hyperparameters for one in candidates})
-    return Fit(len(seen), len(seen), best.kernel, best.output, best.noisy, known)
+    evidence = best.evidence - margin * best.noisy
+    return Fit(len(seen), len(seen), best.kernel, best.output, best.noisy, known, evidence)
 
 
 def _kernels(dim: int) -> tuple[str, ...]:

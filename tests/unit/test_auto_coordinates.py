@@ -9,12 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auto_cases import coupled, design, observe
+from auto_cases import coupled, design, observe, options
 from eign.data import Observations
 from eign.space import Box
-from eign.strategies import State
+from eign.strategies import State, strategy
 from eign.strategies.auto.coordinates import Coordinates
 from eign.strategies.auto.memory import Expectation, Memory
+from eign.strategies.auto.surrogate import evidence
 from eign.strategies.strategy import SAME_POINT
 from eign.study import Optimizer
 
@@ -117,8 +118,32 @@ def test_magnitudes_are_searched_in_logarithms():
 def test_what_is_smooth_as_it_is_stays_as_it_is():
     opt = run(along_x, 12)
     assert not opt.state.memory["logs"]
-    # Both were fitted, or there was no choice.
-    assert opt.state.memory["other"] is not None
+    own, logs = (Coordinates(opt.state.decades, logs=logs) for logs in (False, True))
+    likelier, others = (evidence(opt._data, seen, options()) for seen in (own, logs))
+    assert likelier > others + 10.0
+
+
+def test_evidence_is_that_of_what_was_told():
+    """Of one value and slope under any map: what the map does to the density is undone."""
+    box = Box([(0.1, 10.0)])
+    data = observe(lambda x: torch.log(box.lower[0] + (box.upper - box.lower)[0] * x[..., 0]), design(8, 1))
+    own, logs = (Coordinates(box.decades.tolist(), logs=logs) for logs in (False, True))
+    gain = evidence(data, logs, options()) - evidence(data, own, options())
+    assert gain > 10.0
+    # Other units of y change the density of values and slopes alike, whatever the coordinates.
+    scaled = Observations(data.x, 1e3 * data.y, 1e3 * data.grad)
+    assert evidence(scaled, logs, options()) - evidence(scaled, own, options()) == pytest.approx(gain, abs=1e-3)
+
+
+def test_in_many_dimensions_the_choice_is_made_after_the_design():
+    state = strategy("auto").start(20, None, 0)
+    state = replace(state, decades=[3.0] * 20)
+    logs = Coordinates(state.decades, logs=True)
+    data = observe(lambda w: -((w - 0.4) ** 2).sum(-1), logs.points(design(23, 20)))
+    slope = logs.seen(Observations(design(23, 20), data.y, np.ones((23, 20)))).grad
+    told = Observations(design(23, 20), data.y, data.grad / slope)
+    _, state = strategy("auto").propose_one(replace(state, told=23), told, np.empty((0, 20)))
+    assert state.memory["logs"]
 
 
 def test_pictures_show_the_users_coordinates():

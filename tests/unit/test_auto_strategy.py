@@ -60,12 +60,11 @@ def test_memory_survives_json():
         patience=1.5,
         optima=([0.5, 0.6],),
         logs=True,
-        other=fitted(observe(coupled, design(6, 2)), None, options()).fit,
     )
     for memory in (Memory(), full):
         restored = Memory.from_json(json.loads(json.dumps(memory.to_json(), allow_nan=False)))
         assert restored.to_json() == memory.to_json()
-        assert replace(restored, fit=None, other=None) == replace(memory, fit=None, other=None)
+        assert replace(restored, fit=None) == replace(memory, fit=None)
     assert Memory.from_json({}) == Memory()
 
 

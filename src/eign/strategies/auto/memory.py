@@ -83,7 +83,6 @@ class Memory:
         patience: With a model that gains nothing, in times d + 3 evaluations.
         optima: Points where a search ended, `k x d`.
         logs: Whether the model and all points here are in logarithms, see `Coordinates`.
-        other: The model's choices in the other coordinates; None where there are none.
     """
 
     fit: Fit | None = None
@@ -97,7 +96,6 @@ class Memory:
     patience: float = PATIENCE[1]
     optima: tuple[list[float], ...] = ()
     logs: bool = False
-    other: Fit | None = None
 
     def is_optimum(self, x: Array) -> bool:
         """Whether a search ended at this point."""
@@ -138,8 +136,7 @@ class Memory:
         return replace(
             self,
             logs=not self.logs,
-            fit=self.other,
-            other=self.fit,
+            fit=None,
             open=tuple(replace(one, x=moved(one.x)) for one in self.open),
             optima=tuple(moved(x) for x in self.optima),
         )
@@ -159,7 +156,6 @@ class Memory:
             "patience": self.patience,
             "optima": list(self.optima),
             "logs": self.logs,
-            "other": None if self.other is None else self.other.to_json(),
         }
 
     @classmethod
@@ -170,10 +166,10 @@ class Memory:
         """
         if stored.get("version") != VERSION:
             return cls()
-        fits = {name: None if stored[name] is None else Fit.from_json(stored[name]) for name in ("fit", "other")}
+        fit = None if stored["fit"] is None else Fit.from_json(stored["fit"])
         climb = stored["climb"]
         read = {
-            **fits,
+            "fit": fit,
             "open": tuple(Expectation(*one) for one in stored["open"]),
             "descent": None if stored["descent"] is None else Descent(*stored["descent"]),
             "climb": None if climb is None else Climb(**{**climb, "path": tuple(climb["path"])}),

@@ -38,7 +38,7 @@ from eign.strategies.auto.memory import (
     settled,
 )
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start, unexplored
-from eign.strategies.auto.surrogate import KERNELS, Fitted, are_many, fitted, is_chosen_anew
+from eign.strategies.auto.surrogate import KERNELS, Fitted, are_likelier, are_many, fitted, is_chosen_anew
 from eign.strategies.design import generator, initial_proposal
 from eign.strategies.multistart import replay
 from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
@@ -179,23 +179,17 @@ class Auto(Strategy):
 
 
 def _in_likelier_coordinates(state: State, memory: Memory, data: Observations) -> Memory:
-    """The memory in the coordinates in which the data are likelier, where there is a choice.
+    """The memory in logarithms if the data are likelier in them, where there is a choice; else in the cube's own.
 
-    Chosen when kernel and noise are, unless a climb or descent is under way, and as long as both models cost little.
+    Chosen when kernel and noise are, unless a climb or descent is under way or it takes long, but after the design.
     """
-    here, there = (_coordinates(state, logs=logs) for logs in (memory.logs, not memory.logs))
-    is_free = memory.climb is None and memory.descent is None and not (here.are_own and there.are_own)
-    is_due = memory.fit is None or is_chosen_anew(data, memory.fit, state.options)
-    if not (is_free and is_due) or are_many(data):
+    own, logs = (_coordinates(state, logs=logs) for logs in (False, True))
+    is_free = memory.climb is None and memory.descent is None and not logs.are_own
+    is_due = memory.fit is None or (not are_many(data) and is_chosen_anew(data, memory.fit, state.options))
+    if not (is_free and is_due) or are_likelier(data, logs, state.options) == memory.logs:
         return memory
-    fit = fitted(here.seen(data), memory.fit, state.options).fit
-    other = fitted(there.seen(data), memory.other, state.options).fit
-    memory = replace(memory, fit=fit, other=other)
-    slopes = data.usable if state.options["gradients"] else Observations.empty(data.dim)
-    evidence = fit.evidence + here.log_jacobian(slopes)
-    if other.evidence + there.log_jacobian(slopes) <= evidence:
-        return memory
-    return memory.in_others(lambda x: there.points(here.undo(x)))
+    before, after = (logs, own) if memory.logs else (own, logs)
+    return memory.in_others(lambda x: after.points(before.undo(x)))
 
 
 def _coordinates(state: State, *, logs: bool) -> Coordinates:

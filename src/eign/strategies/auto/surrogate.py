@@ -23,6 +23,7 @@ from eign.arrays import Array
 from eign.data import Observations, Standardization
 from eign.models import JointGradientGP
 from eign.models.joint_hyperparameters import JointHyperparameters
+from eign.strategies.auto.coordinates import Coordinates
 from eign.strategies.auto.output import Output, outputs
 from eign.strategies.surrogate import Kind, rows_of, with_stand_ins, within_row_budget
 
@@ -31,11 +32,13 @@ Noise = float | Literal["learn"]
 
 KERNELS: Final = ("matern52", "two-additive+full", "rbf", "two-additive+full-rbf")
 
-# So much more likely, in natural logarithms, the data must be with noise before it is believed: so much and, for each
-# number observed, so much. Functions without noise gain up to 7, as small noise has a large prior density, and up to 50
-# where the kernels do not fit them, which does not grow with the data. Noise of 1 per cent of the spread gains 90 from
-# 28 values and gradients in six dimensions, noise of 10 per cent 70 from 16 and over 1,000 from 40.
-_NOISE_MARGIN: Final = (10.0, 0.1)
+# So much more likely, in natural logarithms, the data must be with noise or in logarithms before these are believed: so
+# much and, for each number observed, so much. Functions without noise gain up to 7 by it, as small noise has a large
+# prior density, and up to 50 where the kernels do not fit them, which does not grow with the data. Noise of 1 per cent
+# of the spread gains 90 from 28 values and gradients in six dimensions, noise of 10 per cent 70 from 16 and over 1,000
+# from 40. Of d + 3 points in two to six dimensions logarithms gain 20 to 130 where they are right, and up to 15 where
+# they are not.
+_MARGIN: Final = (10.0, 0.1)
 # What a hyperparameter costs beside its prior density, in natural logarithms: by Laplace's approximation half of
 # log(c / 2 pi) for a curvature of c, about 20 where the data determine it. The half of log N of the Bayesian
 # information criterion counts the prior twice, and finds additive functions late.
@@ -46,6 +49,7 @@ _PRICE: Final = 0.5
 _SMOOTHNESS_MARGIN: Final = 4.0
 # A refit starts from the last one, and need not end: the next goes on from there.
 _EVALUATIONS: Final = 12
+_FIRST_EVALUATIONS: Final = 36
 # Kernel and noise are chosen after so many refits, five fits instead of one; with each refit up to so many numbers:
 # fits are short then, and what was chosen by the first points would stay for too long.
 _CHOICES: Final = 3.0
@@ -73,7 +77,6 @@ class Fit:
         output: The map of values.
         noisy: Whether noise is learned.
         hyperparameters: Of each kernel, the last that were found.
-        evidence: Of the choice, to compare it with one in other coordinates.
     """
 
     count: int
@@ -82,7 +85,6 @@ class Fit:
     output: Output
     noisy: bool
     hyperparameters: Mapping[str, JointHyperparameters]
-    evidence: float
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -94,7 +96,6 @@ class Fit:
             "output": self.output.to_json(),
             "noisy": self.noisy,
             "hyperparameters": hyper,
-            "evidence": self.evidence,
         }
 
     @classmethod
@@ -102,9 +103,7 @@ class Fit:
         """What `to_json` described."""
         hyper = {kernel: JointHyperparameters.from_json(one) for kernel, one in stored["hyperparameters"].items()}
         output = Output.from_json(stored["output"])
-        return cls(
-            stored["count"], stored["chosen"], stored["kernel"], output, stored["noisy"], hyper, stored["evidence"]
-        )
+        return cls(stored["count"], stored["chosen"], stored["kernel"], output, stored["noisy"], hyper)
 
 
 @final
@@ -154,9 +153,7 @@ def row_budget(dim: int) -> int:
 
 def fitted(data: Observations, last: Fit | None, options: Mapping[str, Any]) -> Fitted:
     """The model of the data: fitted anew after growth by the share `refit`, and chosen anew with it or each third."""
-    seen = within_row_budget(data, options["rows"] or row_budget(data.dim))
-    if not options["gradients"]:
-        seen = Observations(seen.x, seen.y, None, seen.y_var)
+    seen = _seen(data, options)
     level = 0.0 if options["noise"] in (None, "learn") else float(options["noise"])
     known_noise = level > 0 or bool((data.y_var > 0).any())
     fit = last
@@ -168,6 +165,25 @@ def fitted(data: Observations, last: Fit | None, options: Mapping[str, Any]) -> 
     start = fit.hyperparameters[fit.kernel]
     model = _model(seen, fit.output, fit.kernel, noise=_noise(level, learn=fit.noisy), start=start)
     return Fitted(model, fit, fit.noisy or known_noise)
+
+
+def are_likelier(data: Observations, logs: Coordinates, options: Mapping[str, Any]) -> bool:
+    """Whether the data are so much likelier in logarithms that these are believed, see `_MARGIN`."""
+    told = sample(_seen(data, options), _SAMPLE).usable
+    own = Coordinates([], logs=False)
+    return evidence(told, logs, options) > evidence(told, own, options) + _margin(told)
+
+
+def evidence(data: Observations, coordinates: Coordinates, options: Mapping[str, Any]) -> float:
+    """How likely the data are if they are seen in these coordinates, in natural logarithms.
+
+    Under one model, with the first kernel and learned noise: what it finds likelier by far is so under the others.
+    """
+    seen = coordinates.seen(data)
+    shapes = outputs(seen, compressed=options["compress"])
+    evaluations = _EVALUATIONS_OF_OTHERS if are_many(seen) else _EVALUATIONS
+    found = _candidate(seen, shapes, KERNELS[0], None, noise="learn", evaluations=evaluations)
+    return found.evidence + coordinates.log_jacobian(data)
 
 
 def is_chosen_anew(data: Observations, last: Fit, options: Mapping[str, Any]) -> bool:
@@ -185,6 +201,10 @@ def _numbers(data: Observations) -> int:
     return int(data.has_y.sum() + data.has_grad.sum())
 
 
+def _margin(data: Observations) -> float:
+    return _MARGIN[0] + _MARGIN[1] * _numbers(data)
+
+
 def sample(data: Observations, count: int) -> Observations:
     """All points with a gradient, and evenly through time as many of the others as make `count` points.
 
@@ -200,6 +220,12 @@ def sample(data: Observations, count: int) -> Observations:
     kept = has_gradient.copy()
     kept[others[np.linspace(0, len(others) - 1, room).round().astype(np.intp)]] = True
     return data[np.flatnonzero(kept)]
+
+
+def _seen(data: Observations, options: Mapping[str, Any]) -> Observations:
+    """The part of the data that the model can afford, or may see."""
+    seen = within_row_budget(data, options["rows"] or row_budget(data.dim))
+    return seen if options["gradients"] else Observations(seen.x, seen.y, None, seen.y_var)
 
 
 def _has_grown(data: Observations, count: int, share: float) -> bool:
@@ -243,16 +269,14 @@ def _chosen(
     known = {} if last is None else dict(last.hyperparameters)
     noisy = options["noise"] == "learn" or (last is not None and last.noisy and not known_noise)
     noise = _noise(level, learn=noisy)
-    numbers = _numbers(data)
     is_long = are_many(data)
     limit = _FEWER_EVALUATIONS if is_long else _EVALUATIONS
 
     def candidate(kernel: str) -> _Candidate:
         is_other = is_long and last is not None and kernel != last.kernel
-        count = _EVALUATIONS_OF_OTHERS if is_other else limit
+        count = _FIRST_EVALUATIONS if kernel not in known else _EVALUATIONS_OF_OTHERS if is_other else limit
         return _candidate(data, shapes, kernel, known.get(kernel), noise=noise, evaluations=count)
 
-    margin = _NOISE_MARGIN[0] + _NOISE_MARGIN[1] * numbers
     candidates = [candidate(kernel) for kernel in kernels]
     best = max(candidates, key=lambda one: one.evidence)
     if options["noise"] is None and not known_noise:
@@ -260,11 +284,10 @@ def _chosen(
         other = _candidate(
             data, [best.output], best.kernel, start, noise=_noise(0.0, learn=not noisy), evaluations=count
         )
-        if other.evidence > best.evidence + (margin if other.noisy else -margin):
+        if other.evidence > best.evidence + (_margin(data) if other.noisy else -_margin(data)):
             candidates, best = [*candidates, other], other
     known.update({one.kernel: one.model.hyperparameters for one in candidates})
-    evidence = best.evidence - margin * best.noisy
-    return Fit(len(seen), len(seen), best.kernel, best.output, best.noisy, known, evidence)
+    return Fit(len(seen), len(seen), best.kernel, best.output, best.noisy, known)
 
 
 def _kernels(dim: int) -> tuple[str, ...]:
@@ -289,7 +312,7 @@ def _candidate(
         jacobians = [shape.log_jacobian(data) for shape in shapes]
         output = shapes[int(np.argmax(likelihoods + jacobians))]
     model = _model(data, output, kernel, noise=noise, start=start)
-    end = model.fit_hyperparameters(evaluations=evaluations if start is not None else 3 * _EVALUATIONS)
+    end = model.fit_hyperparameters(evaluations=evaluations)
     terms = model.hyperparameters.terms
     penalty = _PRICE * (len(terms) - 1) * (data.dim + 1) + _SMOOTHNESS_MARGIN * (terms[0].profile == "rbf")
     return _Candidate(

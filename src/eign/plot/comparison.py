@@ -8,7 +8,7 @@ import numpy as np
 from eign.arrays import Array
 from eign.plot.bands import Band, mean_band, regret_band
 from eign.plot.runs import best_so_far, read_run
-from eign.plot.style import EVALUATIONS, TRUTH, Line, lines, new_axes, tidy
+from eign.plot.style import EVALUATIONS, TRUTH, Line, legend, lines, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,7 @@ def compare(
         axes.axhline(optimum, color=TRUTH, linestyle="--", linewidth=1, label="optimum")
     tidy(axes, x=EVALUATIONS, y="distance to the optimum" if regret else "best value so far")
     if bests:
-        axes.legend(frameon=False)
+        legend(axes)
     return axes
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from eign.arrays import Array
 from eign.plot.bands import regrets
 from eign.plot.runs import Run, read_run
-from eign.plot.style import BEST, EVALUATIONS, MODEL, TRUTH, new_axes, tidy
+from eign.plot.style import BEST, EVALUATIONS, MODEL, TRUTH, legend, new_axes, tidy
 from eign.study import Optimizer
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def convergence(
             axes.axhline(optimum, color=TRUTH, linestyle="--", linewidth=1, label="optimum")
         _show_the_better(axes, Run(values, seen.gradients, seen.maximize), optimum)
     tidy(axes, x=EVALUATIONS, y="distance to the optimum" if regret else "value")
-    axes.legend(frameon=False)
+    legend(axes)
     return axes
 
 
@@ -78,7 +78,7 @@ def gradient_norm(run: Any, *, maximize: bool | None = None, axes: "Axes | None"
     axes.step(evaluations, at_best, where="post", color=BEST, linewidth=2, label="at the best so far")
     axes.set_yscale("log")
     tidy(axes, x=EVALUATIONS, y=label)
-    axes.legend(frameon=False)
+    legend(axes)
     return axes
 
 

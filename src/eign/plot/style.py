@@ -56,6 +56,11 @@ def shades(count: int) -> list[Line]:
     return [Line(to_hex(colormaps["viridis"](0.85 * k / max(1, count - 1))), "solid") for k in range(count)]
 
 
+def legend(axes: "Axes") -> None:
+    """Names of the curves, on a ground of their own: a line that runs through them would make them hard to read."""
+    axes.legend(edgecolor="none", framealpha=0.85, borderpad=0.2)
+
+
 def faded(colour: str, strength: Array) -> list[tuple[float, float, float, float]]:
     """The colour at each strength: red, green, blue and opacity."""
     from matplotlib.colors import to_rgb

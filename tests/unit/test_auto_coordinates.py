@@ -136,8 +136,7 @@ def test_evidence_is_that_of_what_was_told():
 
 
 def test_in_many_dimensions_the_choice_is_made_after_the_design():
-    state = strategy("auto").start(20, None, 0)
-    state = replace(state, decades=[3.0] * 20)
+    state = strategy("auto").start(20, None, 0, decades=[3.0] * 20)
     logs = Coordinates(state.decades, logs=True)
     data = observe(lambda w: -((w - 0.4) ** 2).sum(-1), logs.points(design(23, 20)))
     slope = logs.seen(Observations(design(23, 20), data.y, np.ones((23, 20)))).grad

@@ -225,7 +225,7 @@ def test_a_study_follows_from_its_log():
         x = opt.ask(2)
         opt.tell(x[1], float(x[1] @ x[1]), 2 * x[1])
     method = strategy("l-bfgs")
-    state = method.start(2, None, 2)
+    state = method.start(2, None, 2, decades=opt.box.decades.tolist())
     again = Optimizer(SQUARE, method="l-bfgs", seed=2)
     for event in opt._log:
         match event:

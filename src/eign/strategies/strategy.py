@@ -132,8 +132,16 @@ class Strategy(ABC):
         return replace(state, options=options)
 
     @final
-    def start(self, dim: int, options: Mapping[str, Any] | None, seed: int, *, method: str = "this") -> State:
-        """The state before the first proposal; `method` names the method in errors.
+    def start(
+        self,
+        dim: int,
+        options: Mapping[str, Any] | None,
+        seed: int,
+        *,
+        method: str = "this",
+        decades: Sequence[float] = (),
+    ) -> State:
+        """The state before the first proposal; `method` names the method in errors, and `decades` is as in `State`.
 
         Raises:
             ValueError: an option is unknown or has an impossible value, or some do not fit each other.
@@ -141,7 +149,7 @@ class Strategy(ABC):
         resolved = resolve(method, self.options, options)
         if (problem := self.contradiction(dim, resolved)) is not None:
             raise ValueError(f"options of method {method!r}: {problem}")
-        return State(dim, seed, resolved)
+        return State(dim, seed, resolved, decades=list(decades))
 
     @final
     def update(self, state: State, told: Observations) -> State:

@@ -97,8 +97,8 @@ class Optimizer:
         box = bounds if isinstance(bounds, Box) else Box(bounds)
         _check_resolution(box)
         definition = Definition(box, method, checked_seed(seed), bool(maximize), checked_mode(check_gradients))
-        state = strategy(method).start(box.free_dim, options, definition.seed, method=method)
-        state = replace(state, decades=box.decades.tolist())
+        decades = box.decades.tolist()
+        state = strategy(method).start(box.free_dim, options, definition.seed, method=method, decades=decades)
         self._begin(definition, state)
         if storage is not None:
             self._file = StudyFile.create(as_path(storage), definition.to_json(), state.to_json())

@@ -5,6 +5,7 @@
 | kernel | full; slow additive + fast additive + full; Matern-5/2 or RBF | each is fitted, the most likely one wins |
 | output | linear; compressed from top or bottom, three scales each | profile likelihood, with one factorisation |
 | noise | none; learned for values and gradients | the winner is fitted with the other, and must lose clearly |
+| coordinates | the cube's; logarithms of positive ones | under one kernel, and logarithms must win clearly |
 
 The density is that of the values and gradients as they were told: what a compression does to it is counted.
 """

@@ -30,20 +30,20 @@ lint: $(DEV_READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/lint-imports
 
 bench: $(DEV_READY)  ## the benchmarks; hours, for BoTorch takes its time
-	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python -m eign_lab.speed.import_time
 	$(BIN)/eign speed --formulas
-	$(BIN)/python benchmarks/contour_accuracy.py
-	$(BIN)/python benchmarks/by_hand.py
-	$(BIN)/python benchmarks/joint_large.py
+	$(BIN)/python -m eign_lab.studies.contour_accuracy
+	$(BIN)/python -m eign_lab.speed.by_hand
+	$(BIN)/python -m eign_lab.speed.joint_large
 	$(BIN)/eign speed --fit
 	$(BIN)/eign speed --growth
 	$(BIN)/eign speed
-	$(BIN)/python benchmarks/workers.py
-	$(BIN)/python benchmarks/batch_quality.py
-	$(BIN)/python benchmarks/gradient_check.py
-	$(BIN)/python benchmarks/mirrored_acquisition.py
-	$(BIN)/python benchmarks/kill_study.py --kills 1000 --results results/kill_study.jsonl
-	$(BIN)/python benchmarks/optuna_comparison.py
+	$(BIN)/python -m eign_lab.studies.worker_overhead
+	$(BIN)/python -m eign_lab.studies.batch_quality
+	$(BIN)/python -m eign_lab.studies.gradient_faults
+	$(BIN)/python -m eign_lab.studies.mirrored_acquisition
+	$(BIN)/python -m eign_lab.studies.kills --kills 1000 --results results/kill_study.jsonl
+	$(BIN)/python -m eign_lab.studies.optuna_comparison
 
 docs: $(DEV_READY)  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

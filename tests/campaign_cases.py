@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from eign.campaign.run_log import RunLog
-from eign.campaign.spec import Experiment, MethodSpec, ProblemSpec, RunSpec
-from eign.campaign.spec_file import read_experiment
-from eign.campaign.tasks import continue_run
-from eign.campaign.workers import Workers
+from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, RunSpec
+from eign_lab.runs.experiment_file import read_experiment
+from eign_lab.runs.pool import TaskPool
+from eign_lab.runs.run_log import RunLog
+from eign_lab.runs.tasks import continue_run
 
 PROBLEM = ProblemSpec("branin-2", initial=4, budget=9, restarts=2, raw_samples=32)
 SMALL = Experiment(
@@ -63,7 +63,7 @@ def uninterrupted(key: str) -> RunLog:
     return continue_run(run, None, budget=LONG_BUDGET, seconds=np.inf)
 
 
-class InThisProcess(Workers):
+class InThisProcess(TaskPool):
     """One worker, done with a task before it is waited for."""
 
     count = 1

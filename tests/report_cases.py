@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from eign.campaign.export import ExportedResults
-from eign.campaign.results import RunRecord
-from eign.campaign.spec import Experiment, build_problem
+from eign_lab.runs.experiment import Experiment, build_problem
+from eign_lab.runs.export import ExportedResults
+from eign_lab.runs.store import RunRecord
 
 # How fast a method closes in on the optimum, per evaluation of the budget.
 RATES = {"EI-GN": 6.0, "dEI-GN": 9.0, "dEI": 7.0, "UCB": 5.0, "L-BFGS-B": 10.0}

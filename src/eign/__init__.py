@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from eign import acquisition, formulas, models, plot, problems
     from eign.data import Observations
     from eign.evaluation import Evaluation
+    from eign.exchange import read_table, write_table
     from eign.space import Box
     from eign.strategies import methods
-    from eign.study import Optimizer, StorageError, maximize, minimize, read_table, write_table
+    from eign.study import Optimizer, StorageError, maximize, minimize
 
 __all__ = [
     "Box",
@@ -46,8 +47,8 @@ _HOMES = {
     "maximize": "eign.study",
     "methods": "eign.strategies",
     "minimize": "eign.study",
-    "read_table": "eign.study",
-    "write_table": "eign.study",
+    "read_table": "eign.exchange",
+    "write_table": "eign.exchange",
 }
 
 

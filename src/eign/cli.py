@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated
 
@@ -51,7 +52,7 @@ def options(
 @app.command()
 def demo() -> None:
     """Optimise a hard function with the default method and its rivals, in a minute or two."""
-    from eign.campaign.demo import show_demo
+    from eign.demo import show_demo
 
     show_demo()
 
@@ -75,46 +76,15 @@ def problems() -> None:
 
 
 @app.command()
-def speed(
-    fit: Annotated[bool, typer.Option("--fit", help="Refits of the surrogates instead of whole suggestions.")] = False,
-    growth: Annotated[bool, typer.Option("--growth", help="Time and memory as points and dimensions grow.")] = False,
-    formulas: Annotated[bool, typer.Option("--formulas", help="Cost per point of each acquisition formula.")] = False,
-    steps: Annotated[int, typer.Option(min=1, help="Consecutive suggestions or refits.")] = 10,
-    peer_steps: Annotated[int | None, typer.Option(min=1, help="How many of them BoTorch takes too.")] = None,
-    largest: Annotated[int, typer.Option(min=10, help="Leave out sizes with more points.")] = 500,
-) -> None:
-    """Measure speed beside plain BoTorch, in this process: whole EI-GN suggestions unless another option is given."""
-    if formulas:
-        from eign.campaign.formula_costs import show_formula_costs
-
-        show_formula_costs()
-    elif fit or growth:
-        from rich.console import Console
-
-        from eign.campaign.speed import FIT_SIZES
-        from eign.campaign.speed_tables import report_fits, report_growth
-
-        if growth:
-            report_growth(Console())
-        else:
-            sizes = [(d, n) for d, n in FIT_SIZES if n <= largest]
-            report_fits(Console(), sizes=sizes, steps=steps, peer_steps=peer_steps)
-    else:
-        from eign.campaign.suggestion_speed import show_suggestion_speed
-
-        show_suggestion_speed(steps=steps, peer_steps=peer_steps, largest=largest)
-
-
-@app.command()
 def optimize(
     spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to optimize, and how.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the study in `storage`, if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Run the optimization that a TOML file describes."""
+    from eign.exchange.spec import read_spec
     from eign.integrations.spec_run import describe_result, run_spec
     from eign.study.run import Status
-    from eign.study.spec import read_spec
 
     described = read_spec(spec)
     result = run_spec(described, resume=resume, progress=sys.stderr.isatty())
@@ -129,8 +99,8 @@ def init(
     spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="Bounds, method, seed, maximize, options.")],
 ) -> None:
     """Begin a study for `ask` and `tell`, where no process stays alive."""
+    from eign.exchange.spec import read_spec
     from eign.study.optimizer import Optimizer
-    from eign.study.spec import read_spec
 
     described = read_spec(spec)
     with Optimizer(described.box, storage=study, maximize=described.maximize, **described.study) as made:
@@ -148,7 +118,7 @@ def ask(
     wait: WaitOption = 30.0,
 ) -> None:
     """Print the next points to evaluate; they are pending until they are told."""
-    from eign.study.exchange import points_as_text
+    from eign.exchange.text import points_as_text
     from eign.study.optimizer import Optimizer
 
     if pending:
@@ -173,7 +143,7 @@ def tell(
     wait: WaitOption = 30.0,
 ) -> None:
     """Report evaluations: from a file, from stdin, or one by --x, --y and --gradient."""
-    from eign.study.exchange import evaluation_by_hand, evaluations_from_text, tell_new
+    from eign.exchange.text import evaluation_by_hand, evaluations_from_text, tell_new
     from eign.study.optimizer import Optimizer
 
     if (x is None) != (y is None) or (x is None and gradient is not None):
@@ -194,7 +164,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="All of it, for programs.")] = False,
 ) -> None:
     """Show best value, gradient, convergence and what is pending; also while the study is in use."""
-    from eign.study.status import describe, summarize
+    from eign.exchange.status import describe, summarize
 
     summary = summarize(study)
     typer.echo(json.dumps(summary, indent=1, allow_nan=False) if as_json else describe(summary))
@@ -208,54 +178,25 @@ def export(
     ],
 ) -> None:
     """Write all evaluations to a table; also while the study is in use."""
+    from eign.exchange.tables import study_columns, write_columns
     from eign.study.optimizer import Optimizer
-    from eign.study.tables import study_columns, write_columns
 
     view = Optimizer.view(study)
     write_columns(to, study_columns(view.history, view.box.names, view.reasons))
     typer.echo(f"{len(view.history)} evaluations to {to}")
 
 
-@app.command()
-def paper(
-    experiments: Annotated[
-        list[str] | None, typer.Argument(help="Ids of experiments, or all; none is those of the paper.")
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each experiment: 20, with --quick 2.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes of this machine, one thread each.")] = 2,
-    results: Annotated[
-        Path | None, typer.Option(help="Where results are kept, and where to go on: eign-paper.sqlite.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Try everything with hardly any work.")] = False,
-    scheduler: Annotated[str | None, typer.Option(help="Send the work to this Dask cluster: tcp://...")] = None,
-    export: Annotated[Path | None, typer.Option(help="Write Parquet and CSV into this directory at the end.")] = None,
-    spec: Annotated[Path | None, typer.Option(help="A TOML file with experiments of your own.")] = None,
-    task_seconds: Annotated[float, typer.Option(min=0.0, max=120.0, help="Work between two savings of a run.")] = 30.0,
-) -> None:
-    """Run the experiments of the paper; the same command again goes on where it was stopped."""
-    from eign.campaign.paper import PaperCommand, run_paper
-
-    ids = tuple(experiments or ())
-    if not run_paper(PaperCommand(ids, seeds, workers, results, quick, scheduler, export, spec, task_seconds)):
-        raise typer.Exit(1)
-
-
-@app.command()
-def report(
-    results: Annotated[Path, typer.Argument(help="A results file of eign paper, or the directory of an export.")],
-    out: Annotated[Path, typer.Option(help="Directory for the report.")] = Path("eign-report"),
-    spec: Annotated[Path | None, typer.Option(help="A TOML file with experiments of your own.")] = None,
-    svg: Annotated[bool, typer.Option(help="Whether figures are SVG files too, beside PNG.")] = True,
-) -> None:
-    """Make figures, tables and the verdict on every claim from the results, as a page and as Markdown."""
-    from eign.campaign.report import write_report
-
-    page, text, *figures = write_report(results, out, spec=spec, svg=svg)
-    typer.echo(f"{page}\n{text}\n{len(figures)} figures in {out / 'figures'}")
+def add_installed_commands() -> None:
+    """The commands of other packages, such as the laboratory's: entry points of the group `eign.commands`."""
+    known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    for entry in sorted(entry_points(group="eign.commands"), key=lambda entry: entry.name):
+        if entry.name not in known:
+            app.command(entry.name)(entry.load())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    add_installed_commands()
     arguments = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
     try:
         code = typer.main.get_command(app).main(arguments, prog_name="eign", standalone_mode=False)

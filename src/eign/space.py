@@ -22,6 +22,9 @@ from eign.arrays import LARGEST, Array, Factor, Mask, as_floats, read_only, time
 # Arithmetic in user units may push a point off the border by some roundings; it still belongs to the box.
 _BORDER_SLACK = 8 * float(np.finfo(np.float64).eps)
 
+SAME_POINT = 1e-9
+"""Points of the unit cube nearer than this in every coordinate are one: mapping to user units and back moves less."""
+
 
 class LowerUpper(Protocol):
     """What `scipy.optimize.Bounds` looks like; asking for the attributes spares the import of SciPy."""
@@ -387,3 +390,21 @@ def _times_exp(low: Array, t: Array) -> Array:
     with np.errstate(over="ignore"):
         x = low + low * np.expm1(t)
         return np.where(np.isfinite(x), x, np.exp(np.log(low) + t))
+
+
+def nearest(points: Array, x: Array) -> tuple[int, float]:
+    """Index of the point nearest to x and its distance, the largest over the coordinates; (-1, inf) if there is none.
+
+    >>> nearest(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([0.9, 0.8]))[0]
+    1
+    """
+    if len(points) == 0:
+        return -1, np.inf
+    distances = np.abs(points - x).max(axis=1)
+    index = int(distances.argmin())
+    return index, float(distances[index])
+
+
+def contains(points: Array, x: Array) -> bool:
+    """Whether x is one of the points of the unit cube, up to `SAME_POINT`."""
+    return nearest(points, x)[1] <= SAME_POINT

@@ -6,10 +6,10 @@ LogEI and EIGN are what the literature calls dEI, dLogEI and dEI-GN. They work w
 """
 
 from eign.acquisition import input_constructors as input_constructors  # registers them with BoTorch
-from eign.acquisition.incumbent import Incumbent, incumbent, stationary_incumbent
-from eign.acquisition.stationarity import EIGN, EIg, EIgBound
 from eign.acquisition.surrogate_acquisition import SurrogateAcquisition, ValueAndGradient
 from eign.acquisition.value import EI, UCB, LogEI
+from eign.acquisition.with_gradients import EIGN, EIg, EIgBound
+from eign.models.incumbent import Incumbent, incumbent, stationary_incumbent
 
 __all__ = [
     "EI",

@@ -4,38 +4,36 @@ from typing import Any
 
 from botorch.acquisition.input_constructors import acqf_input_constructor
 
-from eign.acquisition.incumbent import incumbent, stationary_incumbent
-from eign.acquisition.moments import SurrogateModel
-from eign.acquisition.stationarity import EIGN, EIg, EIgBound
 from eign.acquisition.value import EI, UCB, LogEI
+from eign.acquisition.with_gradients import EIGN, EIg, EIgBound
+from eign.models.incumbent import incumbent, stationary_incumbent
+from eign.models.surrogates import Surrogate
 
 
 @acqf_input_constructor(EI)
 def construct_ei(
-    model: SurrogateModel, best_f: float | None = None, xi: float = 0.0, training_data: object = None
+    model: Surrogate, best_f: float | None = None, xi: float = 0.0, training_data: object = None
 ) -> dict[str, Any]:
     """Keyword arguments of `EI`; `training_data` is what BoTorch passes, the model has its own."""
     return {**construct_log_ei(model, best_f, training_data), "xi": xi}
 
 
 @acqf_input_constructor(LogEI)
-def construct_log_ei(
-    model: SurrogateModel, best_f: float | None = None, training_data: object = None
-) -> dict[str, Any]:
+def construct_log_ei(model: Surrogate, best_f: float | None = None, training_data: object = None) -> dict[str, Any]:
     """Keyword arguments of `LogEI`."""
     del training_data
     return {"model": model, "best_f": incumbent(model).best_f if best_f is None else best_f}
 
 
 @acqf_input_constructor(UCB)
-def construct_ucb(model: SurrogateModel, weight: float = 2.0, training_data: object = None) -> dict[str, Any]:
+def construct_ucb(model: Surrogate, weight: float = 2.0, training_data: object = None) -> dict[str, Any]:
     """Keyword arguments of `UCB`."""
     del training_data
     return {"model": model, "weight": weight}
 
 
 @acqf_input_constructor(EIGN, EIgBound)
-def construct_two_terms(model: SurrogateModel, alpha: float = 0.6, training_data: object = None) -> dict[str, Any]:
+def construct_two_terms(model: Surrogate, alpha: float = 0.6, training_data: object = None) -> dict[str, Any]:
     """Keyword arguments of `EIGN` and `EIgBound`, with the best value as incumbent."""
     del training_data
     best = incumbent(model)
@@ -43,7 +41,7 @@ def construct_two_terms(model: SurrogateModel, alpha: float = 0.6, training_data
 
 
 @acqf_input_constructor(EIg)
-def construct_ei_g(model: SurrogateModel, alpha: float = 0.6, training_data: object = None) -> dict[str, Any]:
+def construct_ei_g(model: Surrogate, alpha: float = 0.6, training_data: object = None) -> dict[str, Any]:
     """Keyword arguments of `EIg`, with the best g as incumbent."""
     del training_data
     best = stationary_incumbent(model, alpha)

@@ -8,15 +8,13 @@ import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
-from numpy.typing import NDArray
 from torch import Tensor
 
-from eign.acquisition.moments import shift_and_scale
+from eign.acquisition.standardized_moments import shift_and_scale
+from eign.arrays import Array
 from eign.models import IndependentGradientGP
-from eign.models.processes import Processes
-from eign.models.pullback import ProcessStack
-
-Array = NDArray[np.float64]
+from eign.models.independent.processes import Processes
+from eign.models.independent.pullback import ProcessStack
 
 
 class ValueAndGradient(NamedTuple):

@@ -13,13 +13,14 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from eign import formulas
-from eign.acquisition import closed_forms
-from eign.acquisition.closed_forms import ByMoments
-from eign.acquisition.moments import value_moments
-from eign.acquisition.surrogate_acquisition import Array, SurrogateAcquisition, ValueAndGradient
+from eign.acquisition.standardized_moments import value_moments
+from eign.acquisition.surrogate_acquisition import SurrogateAcquisition, ValueAndGradient
+from eign.arrays import Array
+from eign.formulas import improvement_numpy
+from eign.formulas.improvement_numpy import ByMoments
 from eign.models import JointGradientGP
-from eign.models.processes import Processes
-from eign.models.pullback import ProcessStack, Pullback
+from eign.models.independent.processes import Processes
+from eign.models.independent.pullback import ProcessStack, Pullback
 
 
 class ValueAcquisition(SurrogateAcquisition):
@@ -103,7 +104,7 @@ class EI(ValueAcquisition):
         return formulas.expected_improvement(mean, sigma, self._best, xi=self.xi)
 
     def _closed_form(self, mean: Array, variance: Array) -> ByMoments:
-        return closed_forms.expected_improvement(mean, variance, self._best + self.xi)
+        return improvement_numpy.expected_improvement(mean, variance, self._best + self.xi)
 
     def _shift_and_scale(self) -> tuple[float, float]:
         return 0.0, self.y_scale
@@ -125,7 +126,7 @@ class LogEI(ValueAcquisition):
         return formulas.log_expected_improvement(mean, sigma, self._best)
 
     def _closed_form(self, mean: Array, variance: Array) -> ByMoments:
-        return closed_forms.log_expected_improvement(mean, variance, self._best)
+        return improvement_numpy.log_expected_improvement(mean, variance, self._best)
 
     def _shift_and_scale(self) -> tuple[float, float]:
         return math.log(self.y_scale), 1.0
@@ -147,7 +148,7 @@ class UCB(ValueAcquisition):
         return formulas.upper_confidence_bound(mean, sigma, weight=self.weight)
 
     def _closed_form(self, mean: Array, variance: Array) -> ByMoments:
-        return closed_forms.upper_confidence_bound(mean, variance, self.weight)
+        return improvement_numpy.upper_confidence_bound(mean, variance, self.weight)
 
     def _shift_and_scale(self) -> tuple[float, float]:
         return self.y_shift, self.y_scale

@@ -16,7 +16,7 @@ try:
 except ImportError as error:
     raise ImportError("eign.integrations.ax needs Ax 1.3: pip install 'eign[ax]'") from error
 
-from eign.integrations.mirror import Evaluation, Mirror
+from eign.integrations.mirror import Mirror, ReportedTrial
 from eign.space import Box
 from eign.study import Optimizer
 
@@ -156,10 +156,10 @@ def _float_range(name: str, parameter: Parameter) -> RangeParameter:
     raise ValueError(f"eign searches float ranges, got {parameter} for {name!r}; fix it, or give it to another node")
 
 
-def _evaluations(experiment: Experiment, data: Data, objective: str, box: Box) -> dict[Any, Evaluation]:
+def _evaluations(experiment: Experiment, data: Data, objective: str, box: Box) -> dict[Any, ReportedTrial]:
     """What finished trials found."""
     estimates = _estimates(data)
-    found: dict[Any, Evaluation] = {}
+    found: dict[Any, ReportedTrial] = {}
     for trial in experiment.trials.values():
         for arm in trial.arms:
             point, key = _point(arm.parameters, box), (trial.index, arm.name)
@@ -171,10 +171,10 @@ def _evaluations(experiment: Experiment, data: Data, objective: str, box: Box) -
 
 def _evaluation(
     trial: BaseTrial, arm: str, point: tuple[float, ...], estimates: _Estimates, objective: str, box: Box
-) -> Evaluation | None:
+) -> ReportedTrial | None:
     """What came of one arm; None if nothing is known yet."""
     if trial.status == TrialStatus.FAILED:
-        return Evaluation.failed(point)
+        return ReportedTrial.failed(point)
     if trial.status not in (TrialStatus.COMPLETED, TrialStatus.EARLY_STOPPED):
         return None
     metrics = [objective, *(gradient_metric(name) for name in box.names or ())]
@@ -183,7 +183,7 @@ def _evaluation(
     variances = tuple(sem**2 if math.isfinite(sem) else None for _, sem in pairs)
     if means[0] is None:
         return None
-    return Evaluation(point, means[0], means[1:], variances[0], variances[1:])
+    return ReportedTrial(point, means[0], means[1:], variances[0], variances[1:])
 
 
 def _estimates(data: Data) -> _Estimates:

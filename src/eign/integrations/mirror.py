@@ -15,7 +15,7 @@ Numbers = tuple[float | None, ...]
 """One entry a coordinate; None where it is missing. Unlike NaN it equals itself, so that changes can be seen."""
 
 
-class Evaluation(NamedTuple):
+class ReportedTrial(NamedTuple):
     """One evaluation in user units; without a value and a gradient it failed."""
 
     x: tuple[float, ...]
@@ -25,7 +25,7 @@ class Evaluation(NamedTuple):
     grad_var: Numbers
 
     @classmethod
-    def failed(cls, x: tuple[float, ...]) -> "Evaluation":
+    def failed(cls, x: tuple[float, ...]) -> "ReportedTrial":
         """Nothing came of the point x."""
         missing = (None,) * len(x)
         return cls(x, None, missing, None, missing)
@@ -36,7 +36,7 @@ class Mirror:
     """Follows one study and proposes points for it.
 
     >>> mirror = Mirror(Box([(0.0, 1.0)]), method="sobol", seed=0, maximize=False)
-    >>> mirror.follow({"first": Evaluation.failed((0.5,))})
+    >>> mirror.follow({"first": ReportedTrial.failed((0.5,))})
     >>> mirror.propose([(0.25,)], number=1).shape
     (1,)
     """
@@ -47,7 +47,7 @@ class Mirror:
         """Mirror an empty study; arguments as for `eign.Optimizer`."""
         self._box = box
         self._settings: dict[str, Any] = {"method": method, "seed": seed, "maximize": maximize, "options": options}
-        self._told: dict[Hashable, Evaluation] = {}
+        self._told: dict[Hashable, ReportedTrial] = {}
         self._optimizer = self._fresh()
 
     def matches(self, box: Box, *, method: str, seed: int, maximize: bool, options: Mapping[str, Any] | None) -> bool:
@@ -55,7 +55,7 @@ class Mirror:
         given = {"method": method, "seed": seed, "maximize": maximize, "options": options}
         return self._box == box and self._settings == given
 
-    def follow(self, evaluations: Mapping[Hashable, Evaluation]) -> None:
+    def follow(self, evaluations: Mapping[Hashable, ReportedTrial]) -> None:
         """Take over all evaluations of the study, each under a key of its own."""
         if any(evaluations.get(key) != told for key, told in self._told.items()):
             self._told, self._optimizer = {}, self._fresh()

@@ -24,7 +24,7 @@ except ImportError as error:
     raise ImportError("eign.integrations.optuna needs Optuna 5: pip install 'eign[optuna]'") from error
 
 from eign.arrays import Array
-from eign.integrations.mirror import Evaluation, Mirror, Numbers
+from eign.integrations.mirror import Mirror, Numbers, ReportedTrial
 from eign.space import Box
 from eign.strategies import strategy
 from eign.study import Optimizer
@@ -230,7 +230,7 @@ class GradientSampler(BaseSampler):
         self._mirrored = (study.study_name, mirror)
         return mirror
 
-    def _evaluations(self, trials: Iterable[FrozenTrial], box: Box) -> dict[Any, Evaluation]:
+    def _evaluations(self, trials: Iterable[FrozenTrial], box: Box) -> dict[Any, ReportedTrial]:
         """What finished trials found; a failed one does not count where another trial has the same point."""
         points = {trial.number: _point(trial, box) for trial in trials}
         alive = {points[trial.number] for trial in trials if trial.state != TrialState.FAIL}
@@ -243,10 +243,10 @@ class GradientSampler(BaseSampler):
             if value is not None:
                 found[trial.number] = self._complete(trial, point, value, box)
             elif trial.state != TrialState.FAIL or point not in alive:
-                found[trial.number] = Evaluation.failed(point)
+                found[trial.number] = ReportedTrial.failed(point)
         return found
 
-    def _complete(self, trial: FrozenTrial, point: tuple[float, ...], value: float, box: Box) -> Evaluation:
+    def _complete(self, trial: FrozenTrial, point: tuple[float, ...], value: float, box: Box) -> ReportedTrial:
         names = box.names or ()
         try:
             gradient = _read(trial, GRADIENT, names)
@@ -256,8 +256,8 @@ class GradientSampler(BaseSampler):
         except (TypeError, ValueError) as error:
             self._warn_once("attributes", f"trial {trial.number}: {error}. Its gradient is ignored; see set_gradient")
             missing = (None,) * len(point)
-            return Evaluation(point, value, missing, None, missing)
-        return Evaluation(point, value, gradient, variance, variances)
+            return ReportedTrial(point, value, missing, None, missing)
+        return ReportedTrial(point, value, gradient, variance, variances)
 
     def _warn_once(self, about: str, message: str) -> None:
         if about not in self._warned:

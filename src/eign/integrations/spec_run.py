@@ -12,9 +12,9 @@ from typing import Any, final
 
 from scipy.optimize import OptimizeResult
 
+from eign.exchange.spec import Objective, Spec, SpecError
 from eign.integrations.command import Command
 from eign.study import maximize, minimize
-from eign.study.spec import Objective, Spec, SpecError
 
 
 @final

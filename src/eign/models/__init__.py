@@ -8,18 +8,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from eign.models.fitting import fit
-    from eign.models.hyperparameters import Hyperparameters
-    from eign.models.independent import IndependentGradientGP
-    from eign.models.joint import JointGradientGP
+    from eign.models.independent.fitting import fit
+    from eign.models.independent.hyperparameters import Hyperparameters
+    from eign.models.independent.model import IndependentGradientGP
+    from eign.models.joint.model import JointGradientGP
 
 __all__ = ["Hyperparameters", "IndependentGradientGP", "JointGradientGP", "fit"]
 
 _HOMES = {
-    "Hyperparameters": "eign.models.hyperparameters",
-    "IndependentGradientGP": "eign.models.independent",
-    "JointGradientGP": "eign.models.joint",
-    "fit": "eign.models.fitting",
+    "Hyperparameters": "eign.models.independent.hyperparameters",
+    "IndependentGradientGP": "eign.models.independent.model",
+    "JointGradientGP": "eign.models.joint.model",
+    "fit": "eign.models.independent.fitting",
 }
 
 

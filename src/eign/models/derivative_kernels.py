@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from eign.arrays import Array
+
 Profile = Literal["matern52", "rbf"]
 Structure = Literal["full", "additive"]
 

@@ -18,11 +18,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-Array = NDArray[np.float64]
+from eign.arrays import Array
+
 KernelName = Literal["matern52", "rbf"]
 Correlation = Callable[[Array, Array, Array], None]
 """Writes c and v, its second and third argument, for the r^2 of its first, which it may use up."""

@@ -7,7 +7,7 @@ from botorch.posteriors.gpytorch import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal  # type: ignore[import-untyped]
 from torch import Tensor
 
-from eign.models.cholesky import JITTERS, FactorizationError
+from eign.numerics.cholesky import JITTERS, FactorizationError
 
 
 class GradientPosterior(NamedTuple):
@@ -46,7 +46,7 @@ class ValuePosterior(GPyTorchPosterior):
 
 
 def with_jitter(covariance: Tensor) -> Tensor:
-    """Covariances `... x q x q` with a Cholesky factor, by the rule of `eign.models.cholesky` for those without one.
+    """Covariances `... x q x q` with a Cholesky factor, by the rule of `eign.numerics.cholesky` for those without one.
 
     Many points close together have a singular covariance: their values are the same up to rounding.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.plot.bands import regrets
-from eign.plot.runs import Run, read_run
+from eign.plot.runs import Trajectory, read_run
 from eign.plot.style import BEST, EVALUATIONS, MODEL, TRUTH, legend, new_axes, tidy
 from eign.study import Optimizer
 
@@ -45,7 +45,7 @@ def convergence(
     else:
         if optimum is not None:
             axes.axhline(optimum, color=TRUTH, linestyle="--", linewidth=1, label="optimum")
-        _show_the_better(axes, Run(values, seen.gradients, seen.maximize), optimum)
+        _show_the_better(axes, Trajectory(values, seen.gradients, seen.maximize), optimum)
     tidy(axes, x=EVALUATIONS, y="distance to the optimum" if regret else "value")
     legend(axes)
     return axes
@@ -94,7 +94,7 @@ def _before(heights: Array) -> Array:
     return np.concatenate([[-np.inf], np.maximum.accumulate(heights)[:-1]])
 
 
-def _show_the_better(axes: "Axes", run: Run, optimum: float | None) -> None:
+def _show_the_better(axes: "Axes", run: Trajectory, optimum: float | None) -> None:
     """Limits that show the better three quarters of the values and of the steps: a few bad ones would flatten all."""
     values = run.values[np.isfinite(run.values)]
     if not len(values):

@@ -10,7 +10,7 @@ from eign.data import Observations
 from eign.study import Optimizer
 
 
-class Run(NamedTuple):
+class Trajectory(NamedTuple):
     """The values of n evaluations `n` and their gradients `n x d`, NaN where they are missing."""
 
     values: Array
@@ -23,7 +23,7 @@ class Run(NamedTuple):
         return best_so_far(self.values, maximize=self.maximize)
 
 
-def read_run(run: Any, *, maximize: bool | None = None) -> Run:
+def read_run(run: Any, *, maximize: bool | None = None) -> Trajectory:
     """A result, an optimizer, `Observations` or the plain values of the evaluations in their order.
 
     `maximize` says which values are better where the run does not; None is what the run says, or else minimising.
@@ -42,7 +42,7 @@ def read_run(run: Any, *, maximize: bool | None = None) -> Run:
             raise ValueError(f"a run has one value an evaluation, shape (n,); got shape {values.shape}")
         gradients = np.full((len(values), 1), np.nan)
     values[~np.isfinite(values)] = np.nan
-    return Run(values, gradients, direction)
+    return Trajectory(values, gradients, direction)
 
 
 def best_so_far(values: Array, *, maximize: bool) -> Array:

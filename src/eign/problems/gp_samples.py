@@ -18,7 +18,7 @@ from typing import final
 import numpy as np
 
 from eign.arrays import Array, Mask, read_only
-from eign.models import lbfgs
+from eign.numerics import lbfgs
 from eign.problems.problem import Family, Problem
 from eign.space import Box
 
@@ -112,9 +112,9 @@ def locate_maximum(f: PosteriorMean, *, climbs: int = _CLIMBS) -> Array:
     values, _ = f(f.centres)
     starts = f.centres[np.argsort(-values, kind="stable")[:climbs]]
 
-    def descent(x: Array, _: lbfgs.Index) -> lbfgs.Evaluation:
+    def descent(x: Array, _: lbfgs.Index) -> lbfgs.ObjectiveValues:
         value, gradient = f(x)
-        return lbfgs.Evaluation(-value, -gradient)
+        return lbfgs.ObjectiveValues(-value, -gradient)
 
     low, high = np.array(0.0), np.array(1.0)
     ends = lbfgs.minimize(descent, starts, lower=low, upper=high, longest_step=f.lengthscale)

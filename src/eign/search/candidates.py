@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from eign.arrays import Array
+
 Index = NDArray[np.intp]
 
 # Around an incumbent about this many coordinates change, each by a normal step of a size from this range.

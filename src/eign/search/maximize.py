@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from eign.acquisition import SurrogateAcquisition
-from eign.acquisition.moments import value_moments
-from eign.acquisition.stationarity import TwoTermAcquisition
-from eign.models import lbfgs
-from eign.models.threads import single_threaded_blas
+from eign.acquisition.standardized_moments import value_moments
+from eign.acquisition.with_gradients import TwoTermAcquisition
+from eign.arrays import Array
+from eign.numerics import lbfgs
+from eign.numerics.threads import single_threaded_blas
 from eign.search.candidates import boltzmann_starts, global_candidates, local_candidates
 from eign.search.rescaling import is_flat, rescaled
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 CLOSEST: Final = 1e-9
@@ -203,15 +203,15 @@ def _ascend(
     `start` are points, or the end of an earlier ascent whose `rows` go on.
     """
 
-    def objective(x: Array, _: lbfgs.Index) -> lbfgs.Evaluation:
+    def objective(x: Array, _: lbfgs.Index) -> lbfgs.ObjectiveValues:
         value, gradient = target.value_and_gradient(x)
-        return lbfgs.Evaluation(value / -scale, gradient / -scale)
+        return lbfgs.ObjectiveValues(value / -scale, gradient / -scale)
 
     known = None
-    memory: int | lbfgs.Memory
+    memory: int | lbfgs.CurvaturePairs
     if isinstance(start, lbfgs.Minimum):
-        memory = lbfgs.Memory(start.memory.steps[rows], start.memory.changes[rows] / scale)
-        known = lbfgs.Evaluation(start.value[rows] / scale, start.gradient[rows] / scale)
+        memory = lbfgs.CurvaturePairs(start.memory.steps[rows], start.memory.changes[rows] / scale)
+        known = lbfgs.ObjectiveValues(start.value[rows] / scale, start.gradient[rows] / scale)
         start = start.x[rows]
     else:
         memory = min(_MEMORY, start.shape[1] + 1)  # in few dimensions more say nothing new
@@ -225,7 +225,7 @@ def _ascend(
         longest_step=_LONGEST_STEP,
         known=known,
     )
-    pairs = lbfgs.Memory(end.memory.steps, end.memory.changes * scale)
+    pairs = lbfgs.CurvaturePairs(end.memory.steps, end.memory.changes * scale)
     return replace(end, value=end.value * scale, gradient=end.gradient * scale, memory=pairs)
 
 

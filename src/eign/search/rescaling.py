@@ -3,11 +3,9 @@
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eign.acquisition.stationarity import Terms, TwoTermAcquisition
-
-Array = NDArray[np.float64]
+from eign.acquisition.with_gradients import Terms, TwoTermAcquisition
+from eign.arrays import Array
 
 _ROUNDING: Final = 1e-14
 _UNDERFLOW: Final = 1e-280

@@ -21,11 +21,13 @@ from eign.acquisition import (
 from eign.arrays import Array
 from eign.data import Observations
 from eign.models import IndependentGradientGP
+from eign.models.surrogates import Kind, Surrogate, with_stand_ins
 from eign.search import maximize
+from eign.space import contains
 from eign.strategies.design import N_INIT, initial_proposal, is_initial
 from eign.strategies.options import Option, at_least, fixed_hyperparameters, flag, noise_level, one_of, whole
-from eign.strategies.strategy import Belief, State, Strategy, contains
-from eign.strategies.surrogate import Kind, Surrogate, fitted_surrogate, is_noisy, with_stand_ins
+from eign.strategies.strategy import Belief, State, Strategy
+from eign.strategies.surrogate_fit import fitted_surrogate, is_noisy
 from eign.strategies.thompson import sampled_maximizer
 
 

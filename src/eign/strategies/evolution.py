@@ -8,9 +8,10 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
+from eign.space import SAME_POINT, contains, nearest
 from eign.strategies.design import N_INIT, generator, initial_proposal, is_initial
 from eign.strategies.options import Option, more_than, whole
-from eign.strategies.strategy import SAME_POINT, State, Strategy, contains, nearest
+from eign.strategies.strategy import State, Strategy
 
 
 @final

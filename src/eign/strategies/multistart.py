@@ -12,10 +12,11 @@ from scipy.optimize import minimize
 
 from eign.arrays import Array
 from eign.data import Observations
+from eign.space import SAME_POINT, nearest
 from eign.strategies.design import N_INIT
+from eign.strategies.local_runs import Replay, next_point
 from eign.strategies.options import Option, more_than
-from eign.strategies.runs import Replay, next_point
-from eign.strategies.strategy import SAME_POINT, State, Strategy, nearest
+from eign.strategies.strategy import State, Strategy
 
 
 class _Needed(Exception):  # noqa: N818  # no error: this is how the replay leaves SciPy's loop

@@ -19,10 +19,11 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
+from eign.space import SAME_POINT, nearest
 from eign.strategies.design import N_INIT, is_initial
+from eign.strategies.local_runs import Replay, next_point
 from eign.strategies.options import Option, more_than
-from eign.strategies.runs import Replay, next_point
-from eign.strategies.strategy import SAME_POINT, State, Strategy, nearest
+from eign.strategies.strategy import State, Strategy
 
 # Shorter steps after failures are tried so many times; then the run has ended.
 _HALVINGS: Final = 4

@@ -17,9 +17,6 @@ from eign.strategies.options import Option, resolve
 if TYPE_CHECKING:
     from torch import Tensor
 
-SAME_POINT = 1e-9
-"""Points nearer than this in every coordinate are one point: mapping to user units and back moves a point by less."""
-
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -175,21 +172,3 @@ class Strategy(ABC):
             state = replace(state, asked=state.asked + 1)
             pending = np.concatenate([pending, point[None]])
         return pending[len(pending) - n :], replace(state, reasons=reasons)
-
-
-def nearest(points: Array, x: Array) -> tuple[int, float]:
-    """Index of the point nearest to x and its distance, the largest over the coordinates; (-1, inf) if there is none.
-
-    >>> nearest(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([0.9, 0.8]))[0]
-    1
-    """
-    if len(points) == 0:
-        return -1, np.inf
-    distances = np.abs(points - x).max(axis=1)
-    index = int(distances.argmin())
-    return index, float(distances[index])
-
-
-def contains(points: Array, x: Array) -> bool:
-    """Whether x is one of the points, up to `SAME_POINT`."""
-    return nearest(points, x)[1] <= SAME_POINT

@@ -8,7 +8,7 @@ import torch
 from eign.arrays import Array
 from eign.models import IndependentGradientGP
 from eign.search.candidates import global_candidates, local_candidates
-from eign.strategies.strategy import SAME_POINT, nearest
+from eign.space import SAME_POINT, nearest
 
 # Candidates near each other make the covariance singular in float64. Relative to the largest posterior variance; where
 # that is nearly nothing, the rounding errors of the prior's are larger, and it is relative to that, which is about 1.

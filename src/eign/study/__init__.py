@@ -1,11 +1,10 @@
 """The user's side: ask and tell, one-call search, the log of a study. The only room that flips signs."""
 
-from eign.study.gradient_check import GradientWarning
+from eign.study.gradient_check.check import GradientWarning
 from eign.study.minimize import maximize, minimize
 from eign.study.optimizer import Best, Optimizer
 from eign.study.run import LostWorkerWarning, Status
-from eign.study.storage import StorageError
-from eign.study.tables import read_table, write_table
+from eign.study.storage.study_file import StorageError
 
 __all__ = [
     "Best",
@@ -16,6 +15,4 @@ __all__ = [
     "StorageError",
     "maximize",
     "minimize",
-    "read_table",
-    "write_table",
 ]

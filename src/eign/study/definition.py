@@ -11,7 +11,7 @@ from typing import Any, final
 from eign._version import __version__
 from eign.arrays import whole_number
 from eign.space import Box
-from eign.study.gradient_check import GradientCheck
+from eign.study.gradient_check.check import GradientCheck
 
 
 @cache

@@ -11,11 +11,11 @@ from eign.arrays import Array, whole_number
 from eign.evaluation import Jacobian, Task
 from eign.space import Box
 from eign.strategies import strategy
-from eign.study.gradient_check import GradientCheck
+from eign.study.gradient_check.check import GradientCheck
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress
 from eign.study.run import Run
-from eign.study.storage import as_path
+from eign.study.storage.study_file import as_path
 from eign.study.workers import hire
 
 

@@ -17,12 +17,11 @@ from eign.arrays import Array, as_floats, whole_number
 from eign.data import Numbers, Observations, to_unit
 from eign.formulas import stationarity
 from eign.interrupts import uninterrupted
-from eign.space import Box
+from eign.space import SAME_POINT, Box
 from eign.strategies import State, strategy
-from eign.strategies.strategy import SAME_POINT
 from eign.study.definition import Definition, checked_seed
 from eign.study.events import Ask, Event, Tell, event_from_json
-from eign.study.gradient_check import (
+from eign.study.gradient_check.check import (
     PROBE,
     GradientCheck,
     GradientWarning,
@@ -33,7 +32,7 @@ from eign.study.gradient_check import (
 )
 from eign.study.outlook import Outlook
 from eign.study.pending import Pending
-from eign.study.storage import Contents, StorageError, StudyFile, as_path, read_study
+from eign.study.storage.study_file import Contents, StorageError, StudyFile, as_path, read_study
 
 
 @final

@@ -7,8 +7,7 @@ from typing import final
 import numpy as np
 
 from eign.arrays import Array
-from eign.space import Box
-from eign.strategies.strategy import SAME_POINT, nearest
+from eign.space import SAME_POINT, Box, nearest
 
 # A point that went through single precision, or a table with seven digits, is told up to that far from where it was
 # asked.

@@ -101,7 +101,7 @@ def hire(workers: Any, task: Task) -> Workers:
     if size == 1:
         return Workers(InThisProcess(), lambda: 1)
     task.pack()  # what cannot be sent is told before anything starts
-    processes = Processes(size)
+    processes = ProcessExecutor(size)
     return Workers(processes, lambda: size, processes.kill)
 
 
@@ -120,8 +120,8 @@ class InThisProcess(Executor):
 
 
 @final
-class Processes(Executor):
-    """Processes that are replaced when they die; a point whose process died is tried once more.
+class ProcessExecutor(Executor):
+    """ProcessExecutor that are replaced when they die; a point whose process died is tried once more.
 
     A pool that loses a process gives up all that it was working on. So each process is a pool of its own, attended by a
     thread here, and a death concerns one point.

@@ -12,11 +12,11 @@ import torch
 from eign.arrays import Array
 from eign.data import Observations
 from eign.formulas import projected_gradient
-from eign.models import lbfgs
+from eign.models.selection import SelectedModel
+from eign.numerics import lbfgs
+from eign.space import SAME_POINT, contains, nearest
 from eign.strategies.auto.memory import SMALL, Climb, next_radius
 from eign.strategies.auto.steps import SAME_OPTIMUM, LocalStep, is_hopeless, local_step
-from eign.strategies.auto.surrogate import Fitted
-from eign.strategies.strategy import SAME_POINT, contains, nearest
 
 _SMALLEST_RADIUS: Final = 3e-3
 # A climb that is so much below the best point, and is to gain less than this share of it, will not get there.
@@ -35,7 +35,7 @@ def is_above(rows: lbfgs.Index, data: Observations) -> bool:
     return bool(len(rows)) and float(data.y[rows].max()) >= float(data.y[data.has_y].max())
 
 
-def advance(climb: Climb, model: Fitted, data: Observations, optima: Array) -> Climb | None:
+def advance(climb: Climb, model: SelectedModel, data: Observations, optima: Array) -> Climb | None:
     """The climb with its next point at the end of its path; None if it has ended.
 
     It ends above everything else, where there is nothing to gain, or when it will not get there: it leads to an optimum

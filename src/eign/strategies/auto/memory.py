@@ -8,8 +8,8 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
-from eign.strategies.auto.surrogate import Fit
-from eign.strategies.strategy import SAME_POINT, contains, nearest
+from eign.models.selection import Selection
+from eign.space import SAME_POINT, contains, nearest
 
 # Expected gains in standard deviations of what the model sees. Global steps look for more than the first, so that they
 # stay away from an optimum that was reached; if they expect less, there is room for other things: a local step that
@@ -85,7 +85,7 @@ class Memory:
         logs: Whether the model and all points here are in logarithms, see `Coordinates`.
     """
 
-    fit: Fit | None = None
+    fit: Selection | None = None
     trust: Mapping[str, float] = field(default_factory=lambda: {"global": 1.0, "local": 1.0})
     radius: float = FIRST_RADIUS
     spent: Mapping[str, int] = field(default_factory=dict)
@@ -166,7 +166,7 @@ class Memory:
         """
         if stored.get("version") != VERSION:
             return cls()
-        fit = None if stored["fit"] is None else Fit.from_json(stored["fit"])
+        fit = None if stored["fit"] is None else Selection.from_json(stored["fit"])
         climb = stored["climb"]
         read = {
             "fit": fit,

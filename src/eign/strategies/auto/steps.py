@@ -7,10 +7,11 @@ import numpy as np
 from eign.acquisition import UCB, SurrogateAcquisition
 from eign.arrays import Array
 from eign.data import Observations
-from eign.models import JointGradientGP, lbfgs
-from eign.models.threads import single_threaded_blas
+from eign.models import JointGradientGP
+from eign.numerics import lbfgs
+from eign.numerics.threads import single_threaded_blas
+from eign.space import nearest
 from eign.strategies.auto.bowl import bowl_top
-from eign.strategies.strategy import nearest
 
 # An optimum that was reached once is not worth another descent that ends this close to it.
 _SAME_BASIN: Final = 0.1
@@ -97,9 +98,9 @@ def _ascend(
 ) -> lbfgs.Minimum:
     """Local maxima from the starts `k x d` as minima of the negative; the model's units are about 1."""
 
-    def objective(x: Array, _: lbfgs.Index) -> lbfgs.Evaluation:
+    def objective(x: Array, _: lbfgs.Index) -> lbfgs.ObjectiveValues:
         value, gradient = target.value_and_gradient(x)
-        return lbfgs.Evaluation(-value, -gradient)
+        return lbfgs.ObjectiveValues(-value, -gradient)
 
     stopping = lbfgs.Stopping(decrease=decrease, gradient=1e-9, evaluations=evaluations)
     with single_threaded_blas():

@@ -1,1 +1,0 @@
-"""Many runs, compared: demonstrations, measurements of speed, experiments and their report."""

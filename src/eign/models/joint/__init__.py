@@ -1,0 +1,1 @@
+"""One Gaussian process of f and its gradient together."""

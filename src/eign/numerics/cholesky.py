@@ -1,0 +1,152 @@
+r"""Triangular factors of batches of small dense matrices, by LAPACK, one matrix at a time.
+
+Everything downstream needs A = L^{-1} rather than L: with it, whitening, solving and extending are matrix products,
+and a posterior variance `s - |A k|^2` keeps the accuracy of a triangular solve. One factor is stored, not two.
+"""
+
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eign.arrays import Array
+from eign.numerics.lapack import cholesky_in_place, gram_in_place, invert_in_place, multiply_in_place
+
+JITTERS: Final = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+_LEAF: Final = 64
+
+
+class FactorizationError(ValueError):
+    """A matrix that is not positive definite even with the largest jitter, or not finite."""
+
+
+class Factor(NamedTuple):
+    """Inverse Cholesky factors and what it took to get them.
+
+    Attributes:
+        whitener: A = L^{-1} with K + jitter = L L', lower triangular, `B x n x n`.
+        jitter: What was added to each diagonal, 0 unless the plain factorisation failed, `B`.
+    """
+
+    whitener: Array
+    jitter: Array
+
+
+def cholesky(matrix: Array, *, overwrite: bool = False) -> tuple[Array, float]:
+    """Lower factor of a symmetric matrix `n x n` in C order, and the jitter it took.
+
+    The jitter is a multiple, from 1e-9 to 1e-2, of the mean of the diagonal; it is tried only after a failure.
+
+    Args:
+        matrix: Symmetric and, up to rounding, positive definite.
+        overwrite: Whether the factor may take the memory of the matrix.
+
+    Returns:
+        The factor in Fortran order, undefined above its diagonal, and the jitter.
+
+    Raises:
+        FactorizationError: If the largest jitter does not help.
+    """
+    if not len(matrix):
+        return np.empty((0, 0), order="F"), 0.0
+    work = matrix if overwrite else matrix.copy()
+    diagonal = np.diagonal(matrix).copy()
+    factor = work.T
+    # OpenBLAS reports success on NaN; every entry reaches the last diagonal element, so that one tells.
+    if cholesky_in_place(factor) == 0 and np.isfinite(factor[-1, -1]):
+        return factor, 0.0
+    scale = float(diagonal.mean())
+    for relative in JITTERS if np.isfinite(scale) else ():
+        # LAPACK has overwritten the upper triangle of `work`, which is the lower one of its transpose.
+        work[...] = np.tril(work, -1) + np.tril(work, -1).T
+        np.fill_diagonal(work, diagonal + relative * scale)
+        if cholesky_in_place(factor) == 0 and np.isfinite(factor[-1, -1]):
+            return factor, relative * scale
+    raise FactorizationError(
+        f"a covariance matrix of size {len(matrix)} has no Cholesky factor, even with jitter {JITTERS[-1]:g}: "
+        "check the data for NaN and the hyperparameters for extreme values"
+    )
+
+
+def factorize(matrices: Array) -> Factor:
+    """Factors of a batch of symmetric matrices, `B x n x n`."""
+    whitener, jitter = np.zeros(matrices.shape), np.zeros(len(matrices))
+    for b, matrix in enumerate(matrices):
+        lower, jitter[b] = cholesky(matrix)
+        whitener[b] = triangular_inverse(lower)
+    return Factor(whitener, jitter)
+
+
+def triangular_inverse(lower: Array, out: Array | None = None) -> Array:
+    r"""L^{-1} of a lower triangular matrix, Fortran ordered and zero above its diagonal.
+
+    .. math:: L^{-1} = \begin{pmatrix} L_{11}^{-1} & \\ -L_{22}^{-1} L_{21} L_{11}^{-1} & L_{22}^{-1} \end{pmatrix}
+
+    by halves, which is twice as fast as OpenBLAS's `dtrtri` from 200 rows on.
+
+    Args:
+        lower: The matrix; what is above its diagonal is not read.
+        out: Where to write the result, Fortran ordered and zero above its diagonal.
+    """
+    inverse = np.zeros(lower.shape, order="F") if out is None else out
+    _invert_block(lower, inverse, 0, len(lower))
+    return inverse
+
+
+def _invert_block(lower: Array, inverse: Array, first: int, last: int) -> None:
+    if last - first <= _LEAF:
+        if last > first:
+            block = inverse[first:last, first:last]
+            np.copyto(block, lower[first:last, first:last], where=_triangle(last - first))
+            invert_in_place(block)
+        return
+    middle = (first + last) // 2
+    _invert_block(lower, inverse, first, middle)
+    _invert_block(lower, inverse, middle, last)
+    below = inverse[middle:last, first:middle]
+    below[...] = lower[middle:last, first:middle]
+    multiply_in_place(inverse[middle:last, middle:last], below, negative=True)
+    multiply_in_place(inverse[first:middle, first:middle], below, right=True)
+
+
+@cache
+def _triangle(size: int) -> NDArray[np.bool_]:
+    return np.asfortranarray(np.tri(size, dtype=np.bool_))
+
+
+def gram_triangle(whitener: Array) -> Array:
+    """Lower triangle of K^{-1} = A'A, written over A; above the diagonal it stays zero."""
+    if not len(whitener):
+        return whitener
+    gram_in_place(whitener)
+    return whitener
+
+
+def extend(factor: Factor, cross: Array, corner: Array) -> Factor:
+    r"""The factor of K with k more rows, in O(n^2 k) instead of O(n^3).
+
+    .. math::
+        L = \begin{pmatrix} L_{11} & \\ L_{21} & L_{22} \end{pmatrix}, \quad
+        L_{21} = (A_{11} K_{12})^\top, \quad L_{22} L_{22}^\top = K_{22} - L_{21} L_{21}^\top, \quad
+        A = \begin{pmatrix} A_{11} & \\ -A_{22} L_{21} A_{11} & A_{22} \end{pmatrix}
+
+    Args:
+        factor: Of the old matrices, `B x n x n`.
+        cross: Covariance of old and new rows, `B x n x k`.
+        corner: Covariance of the new rows, `B x k x k`.
+    """
+    batch, size, new = cross.shape
+    whitener = np.zeros((batch, size + new, size + new))
+    jitter = factor.jitter.copy()
+    for b in range(batch):
+        old = factor.whitener[b]
+        below = (old @ cross[b]).T
+        schur = corner[b] - below @ below.T + factor.jitter[b] * np.eye(new)
+        lower, extra = cholesky(schur)
+        jitter[b] = max(jitter[b], extra)
+        inverse = triangular_inverse(lower)
+        whitener[b, :size, :size] = old
+        whitener[b, size:, :size] = -inverse @ (below @ old)
+        whitener[b, size:, size:] = inverse
+    return Factor(whitener, jitter)

@@ -1,0 +1,81 @@
+"""Local searches on the function itself, several of them: which one goes on, and where the next one starts.
+
+A local search is a program that calls the function; here the function is called by others. So each proposal runs it
+again over the evaluations that exist, until it needs one that does not: that is the next point. Nothing but the starts
+has to be remembered, each evaluation counts as one, and while a point is pending another run goes on. A run that has
+ended is not run again: the rows it has been through are remembered.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from eign.arrays import Array
+from eign.data import Observations
+from eign.space import contains, nearest
+from eign.strategies.design import generator, initial_proposal, is_initial
+from eign.strategies.strategy import State
+
+# A run from a point so close to another run's would repeat that run: such points were told to check the gradient.
+_SAME_RUN = 1e-3
+
+
+class Replay(NamedTuple):
+    """How far a run has come.
+
+    Attributes:
+        needed: The point whose evaluation it needs next, `d`; None if it has ended.
+        used: Rows of the data that it has been through.
+    """
+
+    needed: Array | None
+    used: frozenset[int]
+
+
+def next_point(
+    state: State, data: Observations, pending: Array, replay: Callable[[Array], Replay]
+) -> tuple[Array, State]:
+    """The initial design, and then the point that the first run which is not waiting for a pending one needs.
+
+    Runs start at the points told, best first, and then at uniform random points.
+
+    Memory: `starts`, the starting points of the runs so far, and `ended`, for each run the rows of the data that it has
+    been through, or None while it goes on.
+    """
+    if is_initial(state, data, pending):
+        return initial_proposal(state)
+    starts = list(state.memory.get("starts", ()))
+    ended = list(state.memory.get("ended", [None] * len(starts)))
+    used: set[int] = set()
+    for run in count():
+        if run == len(starts):
+            starts.append(_next_start(state, data, pending, used, runs=run).tolist())
+            ended.append(None)
+        if ended[run] is not None:
+            used.update(ended[run])
+            continue
+        needed, rows = replay(np.array(starts[run]))
+        used |= rows
+        if needed is None:
+            ended[run] = sorted(rows)
+        elif not contains(pending, needed):
+            memory = {**state.memory, "starts": starts, "ended": ended}
+            return needed, replace(state, memory=memory, reason="local" if rows else "restart")
+    raise AssertionError("there is always another run")
+
+
+def _next_start(state: State, data: Observations, pending: Array, used: set[int], *, runs: int) -> Array:
+    """The best point told that no run has been through or close to, or a new random one."""
+    seen = data.x[sorted(used)]
+    unused = [row for row in np.flatnonzero(data.has_y).tolist() if nearest(seen, data.x[row])[1] > _SAME_RUN]
+    if unused:
+        return np.array(data.x[max(unused, key=lambda row: float(data.y[row]))])
+    while True:
+        # The number of runs is part of the seed, as one proposal may begin several.
+        point = generator(state, runs).random(state.dim)
+        if not contains(pending, point) and not contains(data.x, point):
+            return point
+        runs += 1

@@ -1,0 +1,81 @@
+"""A surrogate for a method that has one: fitted when due, its hyperparameters remembered in the state.
+
+If the options give hyperparameters, nothing is fitted, and f is not standardised: its prior is the one given. Separate
+processes of the partial derivatives have the same hyperparameters, after each is standardised as ever; a joint process
+works in the units of y altogether.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from eign.data import Observations, Standardization, standardize_independent
+from eign.models import Hyperparameters, IndependentGradientGP, JointGradientGP, fit
+from eign.models.joint.hyperparameters import JointHyperparameters
+from eign.models.surrogates import Kind, Surrogate, appended, rows_of, within_row_budget
+from eign.strategies.strategy import State
+
+
+def is_noisy(data: Observations, options: Mapping[str, Any]) -> bool:
+    """Whether values scatter: a variance was told, or a noise level is assumed."""
+    return options["noise"] == "learn" or bool(options["noise"]) or bool((data.y_var > 0).any())
+
+
+def fitted_surrogate(kind: Kind, state: State, data: Observations) -> tuple[Surrogate, State]:
+    """The surrogate of what was told, refitted if the data have grown enough, and the state that remembers the fit.
+
+    Memory: `hyperparameters`, in standardised units, and `fitted`, the number of observations they were fitted to; both
+    absent if hyperparameters are given.
+    """
+    if state.options["hyperparameters"] is not None:
+        return _with_given(kind, state, data), state
+    fitted = state.memory.get("fitted", 0)
+    if len(data) > fitted and len(data) >= fitted * (1.0 + state.options["refit"]):
+        model = fit(_model(kind, state, data, warm=_stored(kind, state)))
+        memory = {"hyperparameters": model.hyperparameters.to_json(), "fitted": len(data)}
+        return model, replace(state, memory=memory)
+    # Standardised as it was when it was fitted: hyperparameters mean something in those units only.
+    model = _model(kind, state, data[:fitted], warm=_stored(kind, state))
+    return appended(model, data[fitted:], with_gradient=kind.with_gradient), state
+
+
+def _model(
+    kind: Kind,
+    state: State,
+    data: Observations,
+    *,
+    warm: Hyperparameters | JointHyperparameters | None = None,
+    units: Standardization | None = None,
+) -> Surrogate:
+    chosen = {"kernel": state.options["kernel"], "noise": state.options["noise"], "standardization": units}
+    if kind.joint:
+        rows = rows_of(within_row_budget(data, state.options["rows"]), with_gradient=kind.with_gradient)
+        joint = JointGradientGP(rows.X, rows.Y, rows.G, Yvar=rows.Yvar, Gvar=rows.Gvar, **chosen)
+        return joint.with_hyperparameters(warm) if isinstance(warm, JointHyperparameters) else joint
+    rows = rows_of(data, with_gradient=kind.with_gradient)
+    model = IndependentGradientGP(rows.X, rows.Y, rows.G, Yvar=rows.Yvar, Gvar=rows.Gvar, **chosen)
+    return model.with_hyperparameters(warm) if isinstance(warm, Hyperparameters) else model
+
+
+def _with_given(kind: Kind, state: State, data: Observations) -> Surrogate:
+    """The surrogate with the hyperparameters that the options give, and f as it is."""
+    given, dim = state.options["hyperparameters"], state.dim
+    units = Standardization(0.0, 1.0, np.zeros(dim), np.ones(dim))
+    if not kind.joint and kind.with_gradient:
+        units = replace(standardize_independent(data), y_shift=0.0, y_scale=1.0)
+    model = _model(kind, state, data, units=units)
+    lengths, scale = np.broadcast_to(given["lengthscale"], dim), given["outputscale"]
+    if isinstance(model, IndependentGradientGP):
+        return model.with_hyperparameters(Hyperparameters.shared(dim, lengthscale=lengths, outputscale=scale))
+    (term,) = model.hyperparameters.terms
+    terms = (replace(term, lengthscale=np.array(lengths), outputscale=scale),)
+    return model.with_hyperparameters(replace(model.hyperparameters, terms=terms))
+
+
+def _stored(kind: Kind, state: State) -> Hyperparameters | JointHyperparameters | None:
+    stored = state.memory.get("hyperparameters")
+    if stored is None:
+        return None
+    return JointHyperparameters.from_json(stored) if kind.joint else Hyperparameters.from_json(stored)

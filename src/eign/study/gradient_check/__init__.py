@@ -1,0 +1,1 @@
+"""Whether the gradients that are told agree with the values."""

@@ -1,0 +1,1 @@
+"""Studies in files: one transaction an event, one process at a time."""

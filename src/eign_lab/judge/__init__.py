@@ -1,0 +1,1 @@
+"""The judge of `auto`: problems, rivals, budgets and bars, fixed before the method."""

@@ -1,0 +1,1 @@
+"""Papers that are reproduced, one package each."""

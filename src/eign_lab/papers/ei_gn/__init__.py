@@ -1,0 +1,1 @@
+"""Stationarity-aware expected improvement (EI-GN): its experiments, claims and report."""

@@ -1,0 +1,142 @@
+"""The paper's experiments, and further ones that its comments and its gaps suggest.
+
+| settings | from |
+|---|---|
+| initial points, budgets, restarts, raw samples | the paper's tables, with the last two columns exchanged |
+| one alpha = 0.6, given explicitly | so that the sweep over alpha shares its runs with the comparisons |
+| L-BFGS-B everywhere | ours: the rival that sees the same gradients |
+"""
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from eign.problems import gp_samples
+from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec
+
+_SHEKEL: Final = ProblemSpec("shekel-4", 12, 125, restarts=8, raw_samples=256, checkpoints=(40, 80, 125))
+_HARTMANN: Final = ProblemSpec("hartmann-6", 18, 150, restarts=10, raw_samples=512, checkpoints=(50, 100, 150))
+_COSINE: Final = ProblemSpec("cosine-8", 24, 200, restarts=20, raw_samples=1024, checkpoints=(50, 100, 150, 200))
+_GRIEWANK: Final = ProblemSpec("griewank-10", 30, 300, restarts=20, raw_samples=1024, checkpoints=(100, 200, 300))
+_ACKLEY: Final = ProblemSpec("ackley-14", 42, 500, restarts=20, raw_samples=1024, checkpoints=(150, 300, 500))
+_HOLDER: Final = ProblemSpec("holder-table-2", 6, 50, restarts=8, raw_samples=256, checkpoints=(25, 50))
+_MIXTURE: Final = ProblemSpec("mixture-1", 10, 30, restarts=8, raw_samples=256, checkpoints=(10, 20, 30))
+
+# Dimension, initial points, budget, restarts and raw samples of the functions drawn from a Gaussian process.
+_SAMPLES: Final = ((7, 21, 175, 10, 512), (8, 24, 200, 20, 1024), (9, 27, 250, 20, 1024))
+_OUT: Final = tuple(
+    ProblemSpec(
+        f"gp-sample-{d}", initial, budget, restarts=restarts, raw_samples=raw, checkpoints=(100, budget - 25, budget)
+    )
+    for d, initial, budget, restarts, raw in _SAMPLES
+)
+# The true hyperparameters, and no fitting.
+_WITHIN: Final = tuple(
+    replace(
+        problem,
+        surrogate={"kernel": "rbf", "hyperparameters": {"lengthscale": gp_samples.lengthscale(d), "outputscale": 1.0}},
+    )
+    for problem, (d, *_) in zip(_OUT, _SAMPLES, strict=True)
+)
+
+_POLICIES: Final = tuple(
+    ProblemSpec(name, initial, 100, seeded=True, restarts=32, raw_samples=512, checkpoints=(50, 75, 100))
+    for name, initial in (("acrobot-6", 18), ("cartpole-13", 39), ("cartpole-fixed-13", 39))
+)
+
+
+def _ei_gn(alpha: float, label: str = "EI-GN") -> MethodSpec:
+    return MethodSpec(label, "ei-gn", {"alpha": alpha})
+
+
+_EI_GN: Final = _ei_gn(0.6)
+_EI: Final = MethodSpec("EI", "ei")
+_LOG_EI: Final = MethodSpec("LogEI", "log-ei")
+_UCB: Final = MethodSpec("UCB", "ucb", {"weight": 2.0})
+_CMA_ES: Final = MethodSpec("CMA-ES", "cma-es", {"sigma0": 0.25})
+_SOBOL: Final = MethodSpec("Sobol", "sobol")
+_L_BFGS: Final = MethodSpec("L-BFGS-B", "l-bfgs")
+_EI_XI: Final = tuple(MethodSpec(f"EI (xi = {xi:g})", "ei-xi", {"xi": xi}) for xi in (0.01, 0.1, 1.0))
+_D_EI_GN: Final = MethodSpec("dEI-GN", "d-ei-gn", {"alpha": 0.6})
+_D_EI: Final = MethodSpec("dEI", "d-ei")
+_REINFORCE: Final = MethodSpec("REINFORCE", "reinforce", {"step": 0.3})
+_EI_G_BOUND: Final = MethodSpec("EI_g bound", "ei-g-bound", {"alpha": 0.6, "samples": 256})
+_EI_G: Final = MethodSpec("EI_g", "ei-g", {"alpha": 0.6})
+_THOMPSON: Final = MethodSpec("Thompson", "thompson", {"candidates": 1024})
+
+# Without stationarity it is EI, which also is cheaper, and shared with the comparisons.
+_SWEEP: Final = (
+    replace(_EI, label="alpha = 0"),
+    *(_ei_gn(alpha, f"alpha = {alpha:g}") for alpha in (0.2, 0.4, 0.6, 0.8, 1.0)),
+    _L_BFGS,
+)
+_EI_FAMILY: Final = (_EI_GN, _EI, _LOG_EI, *_EI_XI, _L_BFGS)
+
+
+def _mirrored(problem: ProblemSpec) -> ProblemSpec:
+    return replace(problem, options={"mirrored": {}}, label="")
+
+
+_PAPER: Final = (
+    Experiment("fig1", "Acquisition landscapes on a one-dimensional mixture", (_MIXTURE,), (_EI, _EI_GN, _L_BFGS)),
+    Experiment(
+        "synthetic",
+        "Synthetic functions",
+        (_SHEKEL, _HARTMANN, _GRIEWANK, _ACKLEY),
+        (_EI_GN, _EI, _LOG_EI, _UCB, _CMA_ES, _SOBOL, _L_BFGS),
+    ),
+    Experiment("within", "Samples of a Gaussian process, surrogate matched", _WITHIN, _EI_FAMILY),
+    Experiment("out", "Samples of a Gaussian process, surrogate fitted", _OUT, _EI_FAMILY),
+    Experiment(
+        "ablation",
+        "Gradients in the surrogate, in the acquisition, in both",
+        (_SHEKEL, _HARTMANN, _HOLDER),
+        (_D_EI_GN, _D_EI, _EI_GN, _EI, _L_BFGS),
+    ),
+    Experiment("policy", "Policy search", _POLICIES, (_EI_GN, _EI, _REINFORCE, _L_BFGS)),
+    Experiment(
+        "truncation",
+        "The orthant in place of the exact stationarity term",
+        (_HARTMANN, _COSINE),
+        (_EI_GN, _EI_G_BOUND, _L_BFGS),
+    ),
+    Experiment("alpha", "The weight of stationarity", (_HARTMANN, _COSINE, _GRIEWANK, _ACKLEY), _SWEEP),
+)
+
+_EXTRA: Final = (
+    Experiment(
+        "thompson",
+        "Thompson sampling as a baseline",
+        (_SHEKEL, _HARTMANN, _GRIEWANK, *_OUT),
+        (_EI_GN, _EI, _THOMPSON, _L_BFGS),
+        extra=True,
+    ),
+    Experiment("alpha-within", "The weight of stationarity, surrogate matched", _WITHIN, _SWEEP, extra=True),
+    Experiment("alpha-out", "The weight of stationarity, surrogate fitted", _OUT, _SWEEP, extra=True),
+    Experiment(
+        "mirrored",
+        "Coordinates turned round: EI-GN sees another function, the invariant EI_g and its bound do not",
+        tuple(spec for problem in (_SHEKEL, _HARTMANN, _COSINE) for spec in (problem, _mirrored(problem))),
+        (_EI_GN, _EI_G, _EI_G_BOUND, _L_BFGS),
+        extra=True,
+    ),
+)
+
+EXPERIMENTS: Final = MappingProxyType({experiment.id: experiment for experiment in (*_PAPER, *_EXTRA)})
+"""All built-in experiments by id, those of the paper first."""
+
+
+def select(ids: list[str] | tuple[str, ...]) -> list[Experiment]:
+    """The experiments of these ids; none means those of the paper, "all" means the extra ones too.
+
+    Raises:
+        ValueError: there is no such experiment.
+    """
+    if not ids:
+        return [experiment for experiment in EXPERIMENTS.values() if not experiment.extra]
+    if "all" in ids:
+        return list(EXPERIMENTS.values())
+    unknown = [name for name in ids if name not in EXPERIMENTS]
+    if unknown:
+        raise ValueError(f"there is no experiment {unknown[0]!r}; expected some of {', '.join(EXPERIMENTS)}, or all")
+    return [EXPERIMENTS[name] for name in dict.fromkeys(ids)]

@@ -1,0 +1,158 @@
+"""The coordinator: hands out tasks, takes back logs and is the only one to open the results file."""
+
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from typing import Final, Protocol, final
+
+import numpy as np
+
+from eign_lab.runs.plan import Clock, PlannedRun
+from eign_lab.runs.pool import TaskPool
+from eign_lab.runs.run_log import RunLog
+from eign_lab.runs.store import Results
+from eign_lab.runs.tasks import failed
+
+# A task is given again when its worker is lost, but not for ever: it may be the one that kills them.
+_LOSSES_ALLOWED: Final = 4
+
+
+class Display(Protocol):
+    """Shows how a campaign goes."""
+
+    def begin(self, planned: PlannedRun, evaluations: int) -> None:
+        """A run begins or goes on."""
+
+    def advance(self, planned: PlannedRun, log: RunLog, clock: Clock, workers: int) -> None:
+        """A task of a run came back."""
+
+    def end(self, planned: PlannedRun, log: RunLog, clock: Clock, workers: int) -> None:
+        """A run has ended, by its budget or by an error."""
+
+
+@final
+@dataclass(slots=True)
+class Summary:
+    """How a campaign ended.
+
+    Attributes:
+        finished: Runs that were finished now.
+        already: Runs that were finished before.
+        failed: Title and error of the runs that raised.
+        seconds: By the clock on the wall.
+    """
+
+    finished: int = 0
+    already: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@final
+@dataclass(slots=True)
+class _Task:
+    planned: PlannedRun
+    log: RunLog | None
+    begun: float
+
+
+def run_campaign(planned: Sequence[PlannedRun], results: Results, workers: TaskPool, display: Display) -> Summary:
+    """Do all runs that are not finished yet.
+
+    A run that failed before is tried again from where it stopped. Each task's log is committed when it comes back, so
+    that whatever happens costs no more than the tasks under way.
+
+    Raises:
+        KeyboardInterrupt: after the tasks under way were handed back and saved, where that takes a moment only.
+    """
+    return _Campaign(planned, results, workers, display).run_all()
+
+
+@final
+class _Campaign:
+    """One call of `run_campaign`."""
+
+    def __init__(self, planned: Sequence[PlannedRun], results: Results, workers: TaskPool, display: Display) -> None:
+        counts = {key: count for key, (count, _) in results.progress().items()}
+        self._results, self._workers, self._display = results, workers, display
+        self._clock = Clock(planned, counts)
+        self._waiting = [each for each in reversed(planned) if counts.get(each.run.key, 0) < each.budget]
+        self._tasks: dict[Future[RunLog], _Task] = {}
+        self._losses: dict[str, int] = {}
+        self._summary = Summary(already=len(planned) - len(self._waiting))
+
+    def run_all(self) -> Summary:
+        begun = time.monotonic()
+        try:
+            while self._waiting or self._tasks:
+                self._fill()
+                self._take(wait(self._tasks, return_when=FIRST_COMPLETED).done)
+        except KeyboardInterrupt:
+            if self._workers.stop():
+                self._waiting.clear()
+                self._take(wait(self._tasks).done, go_on=False)
+            raise
+        self._summary.seconds = time.monotonic() - begun
+        return self._summary
+
+    def _fill(self) -> None:
+        """As many tasks as there are workers."""
+        while self._waiting and len(self._tasks) < self._workers.count:
+            planned = self._waiting.pop()
+            log = self._results.log(planned.run.key)
+            self._display.begin(planned, 0 if log is None else len(log))
+            self._submit(planned, log)
+
+    def _submit(self, planned: PlannedRun, log: RunLog | None) -> None:
+        future = self._workers.submit(planned.run, log, budget=planned.budget)
+        self._tasks[future] = _Task(planned, log, time.monotonic())
+
+    def _take(self, done: Iterable["Future[RunLog]"], *, go_on: bool = True) -> None:
+        """Save what came back and go on with those runs."""
+        for future in done:
+            task = self._tasks.pop(future)
+            if future.cancelled():
+                raise RuntimeError(
+                    "the cluster has dropped a task; is its scheduler still there? Run it again to go on"
+                )
+            error = future.exception()
+            if error is None:
+                self._save(task, future.result(), go_on=go_on)
+            elif self._workers.is_lost(error) and self._lost(task):
+                if go_on:
+                    self._submit(task.planned, task.log)
+            elif isinstance(error, Exception):
+                message = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                self._save(task, failed(task.log, message), go_on=False)
+            else:
+                raise error
+
+    def _save(self, task: _Task, log: RunLog, *, go_on: bool) -> None:
+        planned = task.planned
+        key, count = planned.run.key, self._workers.count
+        self._results.save(planned.run, log)
+        self._clock.advance(key, len(log), time.monotonic() - task.begun)
+        if log.error is not None:
+            self._clock.drop(key)
+            self._summary.failed[planned.title] = log.error
+            self._display.end(planned, log, self._clock, count)
+        elif len(log) >= planned.budget:
+            self._summary.finished += 1
+            self._display.end(planned, log, self._clock, count)
+        else:
+            self._display.advance(planned, log, self._clock, count)
+            if go_on:
+                self._submit(planned, log)
+
+    def _lost(self, task: _Task) -> bool:
+        """Whether the task may be given again."""
+        key = task.planned.run.key
+        self._losses[key] = self._losses.get(key, 0) + 1
+        return self._losses[key] < _LOSSES_ALLOWED
+
+
+def best_value(log: RunLog) -> float:
+    """The best value of a run so far; NaN if there is none."""
+    values = log.observations.y[log.observations.has_y]
+    return float(values.max()) if len(values) else np.nan

@@ -1,0 +1,211 @@
+"""Experiments as data: problems, methods and budgets, and the runs that follow from them.
+
+A run is known by its key: a hash of the problem, the method and all their settings, and the seed. Experiments that ask
+for the same run share it, and a changed setting gives another run. The budget is not part of it: no method looks at
+it, so that a longer run begins as the shorter one.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, final
+
+from eign.problems import Problem
+from eign.strategies import strategy
+
+RESULTS_VERSION: Final = 1
+"""Part of every key. Raise it when the same settings give other runs, so that old results are not taken for new."""
+
+WRAPPERS: Final = (
+    *("shifted", "rotated", "mirrored", "scaled"),
+    *("noisy", "without_gradients", "dropped_gradients"),
+)
+"""Changes to a problem that `ProblemSpec.options` may name; they are applied in this order."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ProblemSpec:
+    """A problem, and how it is searched whatever the method.
+
+    Attributes:
+        name: As `eign.problems.get` knows it.
+        initial: Points of the initial design, the same for every method of a seed.
+        budget: Evaluations in all, the initial ones included.
+        options: Keyword arguments of `get`, and `WRAPPERS` by name with their keyword arguments.
+        seeded: Whether the problem takes the seed of the run, as those with random rollouts.
+        restarts: Local searches of an acquisition; None is the method's default.
+        raw_samples: Candidates they start from; None is the method's default.
+        surrogate: Further options for every method that has them, such as the kernel.
+        checkpoints: Numbers of evaluations at which results are tabulated.
+        label: What reports call it; made from name and wrappers if empty.
+    """
+
+    name: str
+    initial: int
+    budget: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = False
+    restarts: int | None = None
+    raw_samples: int | None = None
+    surrogate: Mapping[str, Any] = field(default_factory=dict)
+    checkpoints: tuple[int, ...] = ()
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.initial <= self.budget:
+            raise ValueError(f"{self.name}: initial = {self.initial} is not between 1 and budget = {self.budget}")
+        beyond = [point for point in self.checkpoints if not 1 <= point <= self.budget]
+        if beyond:
+            raise ValueError(f"{self.name}: checkpoints {beyond} are not between 1 and budget = {self.budget}")
+        object.__setattr__(self, "checkpoints", tuple(self.checkpoints) or (self.budget,))
+        object.__setattr__(self, "label", self.label or _wrapped_name(self.name, self.options))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MethodSpec:
+    """A method with its settings.
+
+    Attributes:
+        label: What reports call it.
+        method: One of `eign.methods()`.
+        options: Of the method; they win over those of the problem.
+    """
+
+    label: str
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """All that a run depends on.
+
+    Attributes:
+        problem: As `eign.problems.get` knows it.
+        problem_options: See `ProblemSpec.options`.
+        seeded: Whether the problem takes the seed.
+        method: One of `eign.methods()`.
+        options: Of the method.
+        seed: Of the study.
+        quick: Whether it is a trial of the machinery; such a run never counts as a result.
+    """
+
+    problem: str
+    problem_options: Mapping[str, Any]
+    seeded: bool
+    method: str
+    options: Mapping[str, Any]
+    seed: int
+    quick: bool = False
+
+    @property
+    def key(self) -> str:
+        """Sixteen hexadecimal digits, the same whenever all settings are."""
+        settings = json.dumps({"version": RESULTS_VERSION, **asdict(self)}, sort_keys=True, allow_nan=False)
+        return hashlib.sha256(settings.encode()).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `RunSpec(**stored)` is an equal specification."""
+        return asdict(self)
+
+    def build_problem(self) -> Problem:
+        """The problem itself, wrapped, and with the seed if it takes one."""
+        return build_problem(self.problem, self.problem_options, seed=self.seed if self.seeded else None)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Problems times methods.
+
+    Attributes:
+        id: A short name, as the terminal takes it.
+        title: One line.
+        problems: With different labels.
+        methods: With different labels.
+        extra: Whether it goes beyond the paper's experiments; such ones run only when they are named.
+        quick: Whether its runs are trials of the machinery, see `quick_version`.
+    """
+
+    id: str
+    title: str
+    problems: tuple[ProblemSpec, ...]
+    methods: tuple[MethodSpec, ...]
+    extra: bool = False
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        for kind, specs in (("problem", self.problems), ("method", self.methods)):
+            if not specs:
+                raise ValueError(f"experiment {self.id!r} has no {kind}")
+            labels = [spec.label for spec in specs]
+            twice = sorted({label for label in labels if labels.count(label) > 1})
+            if twice:
+                raise ValueError(f"experiment {self.id!r}: two {kind}s have the label {twice[0]!r}; give them others")
+
+    def run(self, problem: ProblemSpec, method: MethodSpec, seed: int) -> RunSpec:
+        """The run of one problem, method and seed."""
+        options = run_options(problem, method)
+        return RunSpec(problem.name, problem.options, problem.seeded, method.method, options, seed, self.quick)
+
+    def pairs(self) -> Iterator[tuple[ProblemSpec, MethodSpec]]:
+        """Every problem with every method."""
+        return ((problem, method) for problem in self.problems for method in self.methods)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which `eign_lab.runs.experiment_file.read_experiment` builds an equal experiment."""
+        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
+
+
+def run_options(problem: ProblemSpec, method: MethodSpec) -> dict[str, Any]:
+    """The options of a method on a problem: what the problem says, as far as the method has it, and its own.
+
+    >>> shekel = ProblemSpec("shekel-4", 12, 125, restarts=8, raw_samples=256)
+    >>> run_options(shekel, MethodSpec("CMA-ES", "cma-es", {"sigma0": 0.2}))
+    {'n_init': 12, 'sigma0': 0.2}
+    """
+    search = {"n_init": problem.initial, "restarts": problem.restarts, "raw_samples": problem.raw_samples}
+    known = strategy(method.method).options
+    shared = {name: value for name, value in {**search, **problem.surrogate}.items() if name in known}
+    return {**{name: value for name, value in shared.items() if value is not None}, **method.options}
+
+
+def build_problem(name: str, options: Mapping[str, Any], *, seed: int | None = None) -> Problem:
+    """The problem of a name with its options; `seed` is given to `get` unless it is None.
+
+    >>> build_problem("hartmann-6", {"mirrored": {"coordinates": [0, 2]}}).name
+    'mirrored(hartmann-6)'
+    """
+    from eign import problems
+
+    arguments = {key: value for key, value in options.items() if key not in WRAPPERS}
+    if seed is not None:
+        arguments["seed"] = seed
+    problem = problems.get(name, **arguments)
+    for wrapper in WRAPPERS:
+        if wrapper in options:
+            problem = getattr(problems, wrapper)(problem, **options[wrapper])
+    return problem
+
+
+def quick_version(experiment: Experiment, *, evaluations: int = 2) -> Experiment:
+    """The same problems and methods with hardly any work: a few points, and a few evaluations after them.
+
+    Extra experiments have new methods on the problems of the others: of those, two are enough.
+    """
+    problems = tuple(
+        replace(problem, initial=4, budget=4 + evaluations, restarts=2, raw_samples=32, checkpoints=())
+        for problem in experiment.problems[: 2 if experiment.extra else None]
+    )
+    return replace(experiment, problems=problems, quick=True)
+
+
+def _wrapped_name(name: str, options: Mapping[str, Any]) -> str:
+    for wrapper in WRAPPERS:
+        if wrapper in options:
+            name = f"{wrapper}({name})"
+    return name

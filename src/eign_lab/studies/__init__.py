@@ -1,0 +1,1 @@
+"""Single questions, one script each: `python -m eign_lab.studies.NAME`."""

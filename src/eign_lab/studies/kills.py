@@ -1,0 +1,189 @@
+"""Kill studies at random moments with SIGKILL, resume them, and compare with runs that nobody disturbed.
+
+A parent imports eign once and forks a child for each life of a study. A child resumes the study from its file, or
+begins it, and goes on asking, evaluating and telling until the parent kills it: in a phase chosen at random, at a
+random moment of it. At the end file and undisturbed run are compared bit for bit: every event, every value, the state.
+Whatever a call had returned before a kill must be there when the next child resumes.
+
+    python -m eign_lab.studies.kills --kills 1000 --results results/kill_study.jsonl
+
+Each study is a line of the results file; a study that is in it is not run again.
+"""
+
+import argparse
+import json
+import mmap
+import os
+import random
+import signal
+import struct
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from eign.study.optimizer import Optimizer
+from eign.study.storage.file_format import dumps
+from eign.study.storage.study_file import read_study
+
+_FAST = {"restarts": 2, "raw_samples": 32}
+METHODS = {"sobol": {}, "ei-gn": _FAST, "d-log-ei": _FAST, "l-bfgs": {}, "cma-es": {}}
+PHASES = ("open", "ask", "evaluate", "tell", "close")
+BOUNDS = {"a": (-1.0, 2.0), "b": (0.5, 4.0)}
+BUDGET = 12
+KILLS = 6
+# Seconds from the beginning of a phase within which a kill falls: about as long as the phase takes on a memory disk.
+WITHIN = {"open": 0.008, "ask": 0.02, "evaluate": 0.004, "tell": 0.0015, "close": 0.001}
+
+
+def evaluate(x):
+    """A smooth function with several minima, and its gradient."""
+    a, b = x
+    value = (a - 0.7) ** 2 + 0.5 * np.sin(5.0 * a) * b + 0.1 * b**2
+    return float(value), [float(2 * (a - 0.7) + 2.5 * np.cos(5.0 * a) * b), float(0.5 * np.sin(5.0 * a) + 0.2 * b)]
+
+
+class Board:
+    """Memory that parent and child share: the phase, phases begun so far, and what calls have returned."""
+
+    def __init__(self):
+        self._memory = mmap.mmap(-1, 32)
+
+    def read(self):
+        """Phase, phases begun, points asked, evaluations told."""
+        return struct.unpack("4q", self._memory[:32])
+
+    def write(self, *, phase, asked, told):
+        """Begin a phase; `asked` and `told` are what calls have returned."""
+        begun = self.read()[1] + 1
+        self._memory[:32] = struct.pack("4q", PHASES.index(phase), begun, asked, told)
+
+
+def live(path, method, seed, board):
+    """One life of the study, from the resume to the budget."""
+    _, _, asked, told = board.read()
+    board.write(phase="open", asked=asked, told=told)
+    if path.exists():
+        study = Optimizer.resume(path)
+    else:
+        study = Optimizer(BOUNDS, method=method, seed=seed, storage=path, options=METHODS[method])
+    found_asked, found_told = study.state.asked, len(study.history)
+    if not (asked <= found_asked <= asked + 1 and told <= found_told <= told + 1):
+        raise AssertionError(f"returned {asked} asked, {told} told; the file has {found_asked}, {found_told}")
+    asked, told = found_asked, found_told
+    while told < BUDGET:
+        board.write(phase="ask", asked=asked, told=told)
+        x = study.ask()
+        asked = study.state.asked
+        board.write(phase="evaluate", asked=asked, told=told)
+        time.sleep(WITHIN["evaluate"])
+        value, gradient = evaluate(x)
+        board.write(phase="tell", asked=asked, told=told)
+        study.tell(x, value, gradient)
+        told += 1
+    board.write(phase="close", asked=asked, told=told)
+    study.close()
+
+
+def forked(work, *arguments):
+    """The number of a child that does `work` and exits with 0 if nothing went wrong."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        work(*arguments)
+        code = 0
+    except BaseException as error:
+        print(f"child: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    os._exit(code)
+
+
+def live_and_be_killed(path, method, seed, board, rng):
+    """A life that ends in a phase chosen at random; returns the phase, or None if the study was complete before."""
+    target = rng.choice(PHASES)
+    passed = board.read()[1] + (0 if target == "open" else rng.randrange(6))
+    child = forked(live, path, method, seed, board)
+    while True:
+        phase, begun, _, _ = board.read()
+        if begun > passed and (PHASES[phase] == target or begun > passed + 6):
+            break
+        if os.waitpid(child, os.WNOHANG) != (0, 0):
+            return None
+        time.sleep(0.0005)
+    time.sleep(rng.uniform(0.0, WITHIN[PHASES[board.read()[0]]]))
+    phase = PHASES[board.read()[0]]
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return phase if os.WIFSIGNALED(status) else None
+
+
+def undisturbed(method, seed):
+    """Events and final state of a run in memory."""
+    study = Optimizer(BOUNDS, method=method, seed=seed, options=METHODS[method])
+    for _ in range(BUDGET):
+        x = study.ask()
+        study.tell(x, *evaluate(x))
+    return dumps([[event.to_json() for event in study._log], study.state.to_json()])
+
+
+def run_study(directory, method, seed):
+    """One study, killed at most `KILLS` times; returns what happened."""
+    rng, board = random.Random(f"{method} {seed}"), Board()
+    path, kills, mid_commit = directory / f"{method}-{seed}.db", [], 0
+    # In the parent, before any child: they inherit the packages that it has loaded.
+    expected = undisturbed(method, seed)
+    for _ in range(KILLS):
+        phase = live_and_be_killed(path, method, seed, board, rng)
+        if phase is None:
+            break
+        kills.append(phase)
+        mid_commit += path.with_name(path.name + "-journal").exists()
+    _, status = os.waitpid(forked(live, path, method, seed, board), 0)
+    same = False
+    if status == 0:
+        contents = read_study(path)
+        same = dumps([contents.events, contents.state]) == expected
+        path.unlink()
+    return {"method": method, "seed": seed, "same": same, "kills": kills, "mid_commit": mid_commit}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--results", type=Path, help="one line a study; those that are there are not run again")
+    parser.add_argument("--directory", type=Path, help="for the studies; on a memory disk it is much faster")
+    options = parser.parse_args()
+    torch.set_num_threads(1)  # a child of a process with threads may hang
+    done = []
+    if options.results and options.results.exists():
+        done = [json.loads(line) for line in options.results.read_text().splitlines()]
+    seen = {(row["method"], row["seed"]) for row in done}
+    total, seed = sum(len(row["kills"]) for row in done), 0
+    with tempfile.TemporaryDirectory(dir=options.directory) as directory:
+        while total < options.kills:
+            method = list(METHODS)[seed % len(METHODS)]
+            if (method, seed) not in seen:
+                row = run_study(Path(directory), method, seed)
+                done.append(row)
+                total += len(row["kills"])
+                print(
+                    f"{total:5d} kills  {method:<9} seed {seed}: {'same' if row['same'] else 'DIFFERENT'}", flush=True
+                )
+                if options.results:
+                    with options.results.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+            seed += 1
+    phases = [phase for row in done for phase in row["kills"]]
+    counts = ", ".join(f"{phases.count(name)} in {name}" for name in PHASES)
+    different = [row for row in done if not row["same"]]
+    print(f"{total} kills of {len(done)} studies ({counts}; {sum(row['mid_commit'] for row in done)} mid-commit)")
+    print(f"{len(different)} studies differ from the undisturbed run")
+    return len(different) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

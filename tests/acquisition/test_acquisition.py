@@ -1,0 +1,178 @@
+"""What single acquisitions do, beside what all must."""
+
+import numpy as np
+import pytest
+import torch
+from botorch.models import SingleTaskGP
+
+from acquisition_cases import ALPHA, MODELS, surrogate
+from eign import formulas
+from eign.acquisition import EI, EIGN, UCB, EIg, EIgBound, LogEI, incumbent, stationary_incumbent
+from eign.acquisition.standardized_moments import gradient_moments
+from eign.models import IndependentGradientGP, JointGradientGP, fit
+from joint_cases import observe, random_points
+
+D = 3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_ei_gn_is_the_paper_s_formula_in_common_units(name):
+    model = surrogate(name)
+    best, X, scale = incumbent(model), random_points(9, D), model.standardization.y_scale
+    posterior, gradient = model.posterior(X.unsqueeze(-2)), model.gradient_posterior(X)
+    improvement = formulas.expected_improvement(
+        posterior.mean.reshape(-1), posterior.variance.reshape(-1).sqrt(), best.best_f
+    )
+    mean, best_grad = gradient.mean / scale, best.best_grad / scale
+    if name == "joint":
+        chol = torch.linalg.cholesky(gradient.covariance) / scale
+        increase = formulas.orthant_gradient_increase_full(mean, chol, best_grad)
+    else:
+        increase = formulas.orthant_gradient_increase(mean, gradient.variance.sqrt() / scale, best_grad)
+    found = EIGN(model, best_f=best.best_f, best_grad=best.best_grad, alpha=ALPHA)(X.unsqueeze(-2))
+    torch.testing.assert_close(found, improvement - ALPHA * scale * increase, rtol=1e-9, atol=1e-12)
+
+
+def test_joint_ei_gn_uses_the_off_diagonal_covariance():
+    model, X = surrogate("joint"), random_points(9, D)
+    best = incumbent(model)
+    moments = gradient_moments(model, X)
+    best_grad = best.best_grad / model.standardization.y_scale
+    diagonal = moments.grad_cov.diagonal(dim1=-2, dim2=-1).sqrt()
+    full = moments.orthant_increase(best_grad)
+    without = formulas.orthant_gradient_increase(moments.grad_mean, diagonal, best_grad)
+    relevant = full.abs() > 1e-12
+    assert ((full - without).abs()[relevant] / full.abs()[relevant]).max() > 0.5
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_exact_ei_g_agrees_with_draws_from_the_posterior(name):
+    model, X = surrogate(name, n=8), random_points(5, D)
+    best = stationary_incumbent(model, ALPHA)
+    units, draws = model.standardization, 1 << 15
+    base = formulas.normal_base_samples(draws, D + 1, seed=1)
+    moments = gradient_moments(model, X)
+    if name == "joint":
+        mean, covariance = model.joint_posterior(X)
+        sample = mean.unsqueeze(-2) + base @ torch.linalg.cholesky(covariance).mT
+    else:
+        mean = torch.cat([moments.mean[:, None], moments.grad_mean], dim=1) * units.y_scale
+        mean[:, 0] += units.y_shift
+        sigma = torch.cat([moments.sigma[:, None], moments.grad_sigma], dim=1) * units.y_scale
+        sample = mean.unsqueeze(-2) + sigma.unsqueeze(-2) * base
+    g = sample[..., 0] - ALPHA / units.y_scale * sample[..., 1:].square().sum(-1)
+    best_g = best.best_f - ALPHA / units.y_scale * best.best_grad.square().sum()
+    gain = (g - best_g).clamp(min=0)
+    exact = EIg(model, best.best_f, best.best_grad, alpha=ALPHA)(X.unsqueeze(-2))
+    # Five standard errors of independent draws; rare gains are measured by the largest, their own error is unreliable.
+    assert ((gain.mean(-1) - exact).abs() <= 5 * gain.std(-1) / draws**0.5 + 5e-3 * exact.max()).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_bound_is_a_bound(name):
+    model, X = surrogate(name, n=8), random_points(50, 1, D)
+    best = incumbent(model)
+    bound = EIgBound(model, best.best_f, best.best_grad, alpha=ALPHA, samples=4096)(X)
+    exact = EIg(model, best.best_f, best.best_grad, alpha=ALPHA)(X)
+    # EI_s comes from samples, hence the small allowance.
+    assert (bound <= exact + 0.02 * bound.abs()).all()
+
+
+def test_the_bound_s_base_samples_are_fixed_by_the_seed():
+    model, X = surrogate("independent"), random_points(5, 1, D)
+    best = incumbent(model)
+    first, again, other = (EIgBound(model, best.best_f, best.best_grad, seed=seed)(X) for seed in (3, 3, 4))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+@pytest.mark.parametrize("build", [lambda m: EI(m, 4.0), lambda m: LogEI(m, 4.0), UCB], ids=["EI", "LogEI", "UCB"])
+def test_value_acquisitions_run_on_any_botorch_model(build):
+    X, Y, _ = observe(12, D)
+    acquisition = build(SingleTaskGP(X, Y))
+    points = random_points(6, D)
+    fast = acquisition.value_and_gradient(points.numpy())
+    x = points.clone().requires_grad_()
+    value = acquisition(x.unsqueeze(-2))
+    (gradient,) = torch.autograd.grad(value.sum(), x)
+    np.testing.assert_allclose(fast.value, value.detach(), rtol=1e-9)
+    np.testing.assert_allclose(fast.gradient, gradient, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(acquisition.evaluate(points.numpy()), value.detach(), rtol=1e-9)
+
+
+def test_a_refit_in_place_is_seen():
+    X, Y, G = observe(15, D)
+    model = IndependentGradientGP(X, Y, G)
+    best = incumbent(model)
+    acquisition = EIGN(model, best.best_f, best.best_grad)
+    points = random_points(5, D)
+    acquisition.evaluate(points.numpy())
+    fit(model)
+    np.testing.assert_allclose(
+        acquisition.evaluate(points.numpy()), acquisition(points.unsqueeze(-2)).detach(), rtol=1e-9
+    )
+
+
+def test_pending_points_are_refused():
+    with pytest.raises(Exception, match="X_pending"):
+        UCB(surrogate("joint")).set_X_pending(random_points(1, D))
+
+
+class TestIncumbent:
+    def test_is_the_best_value_with_its_gradient(self):
+        X, Y, G = observe(15, D)
+        best = incumbent(IndependentGradientGP(X, Y, G))
+        row = int(Y.argmax())
+        assert best.best_f == Y[row].item()
+        assert torch.equal(best.x, X[row])
+        assert torch.equal(best.best_grad, G[row])
+
+    @pytest.mark.parametrize("name", MODELS)
+    def test_fills_in_what_is_missing_of_its_gradient(self, name):
+        X, Y, G = observe(15, D)
+        row = int(Y.argmax())
+        G[row, 1] = torch.nan
+        model = fit(MODELS[name](X, Y, G))
+        best = incumbent(model)
+        assert torch.equal(best.best_grad[[0, 2]], G[row, [0, 2]])
+        assert best.best_grad[1].item() == pytest.approx(model.gradient_posterior(X[row]).mean[1].item(), rel=1e-9)
+
+    def test_of_noisy_values_is_the_best_posterior_mean(self):
+        X, Y, G = observe(15, D)
+        row = int(Y.argmin())
+        Y[row] = Y.max() + 1.0
+        model = JointGradientGP(X, Y, G, Yvar=torch.full_like(Y, 4.0))
+        best = incumbent(model, is_noisy=True)
+        means = model.posterior(X.unsqueeze(-2)).mean.reshape(-1)
+        assert incumbent(model).best_f == Y[row].item()
+        assert best.best_f == pytest.approx(means.max().item())
+        assert torch.equal(best.x, X[means.argmax()])
+
+    def test_stationary_one_has_the_best_g(self):
+        X = torch.tensor([[0.1], [0.5], [0.9]], dtype=torch.float64)
+        Y = torch.tensor([[1.0], [0.9], [-2.0]], dtype=torch.float64)
+        G = torch.tensor([[5.0], [0.0], [0.0]], dtype=torch.float64)
+        model = JointGradientGP(X, Y, G)
+        assert stationary_incumbent(model, 0.0).x.item() == 0.1
+        assert stationary_incumbent(model, 0.6).x.item() == 0.5
+
+    def test_needs_a_value(self):
+        X, Y, G = observe(4, D)
+        with pytest.raises(ValueError, match="none of the observations has a value"):
+            incumbent(JointGradientGP(X, torch.full_like(Y, torch.nan), G))
+
+
+class TestBadInput:
+    def test_gradient_with_gaps(self):
+        model = surrogate("joint")
+        with pytest.raises(ValueError, match="puts the posterior mean"):
+            EIGN(model, 1.0, torch.tensor([1.0, float("nan"), 0.0]))
+
+    def test_negative_alpha(self):
+        with pytest.raises(ValueError, match="alpha=-1"):
+            EIGN(surrogate("joint"), 1.0, torch.zeros(D), alpha=-1.0)
+
+    def test_model_without_gradients(self):
+        X, Y, _ = observe(12, D)
+        with pytest.raises(TypeError, match="SingleTaskGP has no posterior of the gradient"):
+            EIGN(SingleTaskGP(X, Y), 1.0, torch.zeros(D))

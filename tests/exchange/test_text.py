@@ -1,0 +1,139 @@
+"""Points and evaluations as JSON and CSV, and a study as text."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from eign import Box, Observations, Optimizer
+from eign.exchange.status import describe, plot, summarize
+from eign.exchange.text import (
+    evaluation_by_hand,
+    evaluations_from_text,
+    numbers_from_text,
+    points_as_text,
+    tell_new,
+    without_known,
+)
+
+BOX = Box({"a": (0.0, 1.0), "b": (0.0, 2.0)})
+PLAIN = Box([(0.0, 1.0), (0.0, 2.0)])
+
+
+def read(text, box=BOX, **options):
+    return evaluations_from_text(text, box, "answer", **options).told
+
+
+def test_points_for_programs_and_for_people():
+    points = np.array([[0.1, 1 / 3], [1.0, 2.0]])
+    lines = points_as_text(points, ["initial", "model"], BOX, as_csv=False).splitlines()
+    assert json.loads(lines[0]) == {"x": {"a": 0.1, "b": 1 / 3}, "reason": "initial"}
+    assert json.loads(points_as_text(points[:1], ["model"], PLAIN, as_csv=False))["x"] == [0.1, 1 / 3]
+    table = points_as_text(points, ["initial", "model"], BOX, as_csv=True)
+    assert table == "a,b,y,d_a,d_b,reason\n0.1,0.3333333333333333,,,,initial\n1.0,2.0,,,,model\n"
+    assert len(evaluations_from_text(table, BOX, "table").told) == 0
+    assert evaluations_from_text(table, BOX, "table").open == 2
+
+
+def test_one_object_an_array_or_lines():
+    one = '{"x": {"a": 0.5, "b": 1}, "value": 2, "gradient": {"b": 3}, "value_variance": 0.1}'
+    expected = Observations([[0.5, 1.0]], [2.0], [[None, 3.0]], y_var=[0.1])
+    assert read(one) == expected
+    assert read(f"[{one}]") == expected
+    assert len(read(f"{one}\n\n{one}\n")) == 2
+    assert read('{"x": [0.5, 1], "value": "-inf", "gradient": [1, null]}', PLAIN).y[0] == -np.inf
+    failed = read('{"x": [0.5, 1], "value": null}')
+    assert failed.failed.all()
+    assert read("a,b,y\n0.5,1,2\n").y.tolist() == [2.0]
+
+
+def test_the_point_may_come_from_elsewhere():
+    point = '{"x": {"a": 0.5, "b": 1.0}, "reason": "model"}\n'
+    assert read('{"value": 2}', point=point) == Observations([[0.5, 1.0]], [2.0])
+    with pytest.raises(ValueError, match="expected one point and one evaluation, got 2 and 1"):
+        read('{"value": 2}', point=point + point)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("  \n", "answer is empty"),
+        ('{"x": [0, 1], "value": ', "answer: expected JSON"),
+        ("[1, 2]", "expected JSON objects"),
+        ('{"value": 1}', "answer, evaluation 1: there is no x"),
+        ('{"x": [0, 1]}', "evaluation 1: there is no value; null says that the evaluation failed"),
+        ('{"x": [0, 1], "value": 1}\n{"x": [0, 9], "value": 1}', "evaluation 2: x is outside the box"),
+        ('{"x": [0, 1], "y": 1}', r"unknown keys \['y'\]"),
+        ('{"x": [0, 1], "value": "much"}', "could not convert"),
+        ('{"x": [0, 1], "value": [1]}', "evaluation 1: "),
+        ('{"x": [0], "value": 1}', "x has shape"),
+        ('{"x": [0, 1], "value": 1, "gradient": {"c": 1}}', r"gradient has unknown names \['c'\]"),
+        ('{"x": [0, 1], "value": 1, "gradient": [1]}', "grad has shape"),
+    ],
+)
+def test_what_is_wrong_is_named(text, message):
+    with pytest.raises(ValueError, match=message):
+        read(text)
+
+
+def test_numbers_by_hand():
+    np.testing.assert_array_equal(numbers_from_text("0.5, 1", BOX, "x"), [0.5, 1.0])
+    np.testing.assert_array_equal(numbers_from_text("b=1", BOX, "gradient"), [np.nan, 1.0])
+    rows = evaluation_by_hand("b=1,a=0.5", 2.0, "1,nan", BOX)
+    assert rows.told == Observations([[0.5, 1.0]], [2.0], [[1.0, None]])
+    for text, message in (
+        ("0.5", "expected 2 numbers with commas"),
+        ("a=0.5", r"lacks \['b'\]"),
+        ("a,b", r"expected 2 numbers, or a=\.\.\.,b=\.\.\."),
+        ("c=1,a=0,b=0", r"unknown names \['c'\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            numbers_from_text(text, BOX, "x")
+
+
+def test_a_table_may_be_told_again_with_new_rows():
+    study = Optimizer(BOX, method="sobol", seed=0)
+    table = "a,b,y\n0.5,1,2\n0.25,1,nan\n"
+    assert tell_new(study, evaluations_from_text(table, BOX, "t")).startswith("told 2 (1 failed); 2 evaluations in all")
+    again = tell_new(study, evaluations_from_text(table + "0.75,1,1\n0,0,\n", BOX, "t"))
+    assert (
+        again
+        == "told 1; 2 were known already; 1 rows without a value left out; 3 evaluations in all, 0 pending; best 1"
+    )
+    noisy = Observations([[0.5, 1.0]], [2.5])
+    assert without_known(noisy, study.history) == noisy
+
+
+def test_status(tmp_path):
+    path = tmp_path / "study.db"
+    with Optimizer(BOX, method="sobol", seed=0, storage=path) as study:
+        empty = summarize(path)
+        assert (empty["best"], empty["evaluations"], empty["last_event"]) == (None, 0, None)
+        assert f"process {os.getpid()} " in empty["holder"]
+        for x in study.ask(4):
+            study.tell(x, float(x.sum()), [3.0, 4.0])
+        study.tell([0.5, 0.5], None)
+        asked = study.ask(2)
+    summary = summarize(path)
+    json.dumps(summary, allow_nan=False)
+    assert (summary["evaluations"], summary["failed"], summary["holder"]) == (5, 1, None)
+    assert summary["best"]["value"] == min(value for value in summary["values"] if value is not None)
+    assert summary["best"]["gradient_norm"] == 5.0
+    assert [point["x"] for point in summary["pending"]] == [BOX.as_dict(x) for x in asked]
+    assert all(point["asked"].startswith("20") for point in summary["pending"])
+    text = describe(summary)
+    for words in ("minimizing with sobol, seed 0", "5, 1 failed", "|gradient|   5", "pending      2", "nobody", "*"):
+        assert words in text
+    many = {**summary, "pending": summary["pending"] * 10}
+    assert "and 10 more" in describe(many)
+
+
+def test_the_plot_goes_down_for_minimizing_and_up_for_maximizing():
+    values = [5.0, None, 3.0, 4.0, 1.0]
+    down, up = plot(values, maximize=False), plot([None if v is None else -v for v in values], maximize=True)
+    assert down[1].strip().startswith("5.6")
+    assert [line.split("|")[1] for line in down[1:9] if "|" in line][-1] == "    *"
+    assert next(line.split("|")[1] for line in up[1:9] if "|" in line) == "    *"
+    assert plot([1.0, None], maximize=False) == []
+    assert len(plot([2.0] * 500, maximize=False)[1]) < 80

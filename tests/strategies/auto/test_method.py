@@ -1,0 +1,301 @@
+"""The decisions of `auto`: what it remembers, why it proposes what it does, and what it does with hard data."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from auto_cases import coupled, design, observe, options
+from eign import problems
+from eign.data import Observations
+from eign.models.selection import fitted
+from eign.strategies import State, strategy
+from eign.strategies.auto import strategy as auto_strategy
+from eign.strategies.auto.memory import VERSION, Climb, Descent, Expectation, Memory
+from eign.study import Optimizer
+
+# Where the run of the fixture has come to by then, with some room.
+FIRST_RESTART = 25
+REASONS = {"initial", "global", "local", "restart"}
+Answer = tuple[object, ...]
+
+
+def wave(x: np.ndarray) -> tuple[float, np.ndarray]:
+    """To be minimised, with several basins."""
+    data = observe(coupled, x[None])
+    return -float(data.y[0]), -data.grad[0]
+
+
+def run(function: Callable[[np.ndarray], Answer], count: int, **chosen: object) -> tuple[Optimizer, list[str]]:
+    """Ask and tell one by one in the unit square, with each state through JSON; the reasons."""
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options=chosen, check_gradients=False)
+    reasons = []
+    for _ in range(count):
+        x = opt.ask()
+        reasons.append(opt.state.reason)
+        stored = json.loads(json.dumps(opt.state.to_json(), allow_nan=False))
+        assert State.from_json(stored) == opt.state
+        opt.tell(x, *function(x))
+    return opt, reasons
+
+
+def closest_pair(points: np.ndarray) -> float:
+    gaps = np.abs(points[:, None] - points[None]).max(axis=-1)
+    return float(gaps[np.triu_indices(len(points), 1)].min())
+
+
+def test_memory_survives_json():
+    full = Memory(
+        fit=fitted(observe(coupled, design(8, 2)), None, options()).fit,
+        trust={"global": 0.3, "local": 1.2},
+        radius=0.01,
+        spent={"global": 3},
+        open=(Expectation([0.1, 0.2], "local", 1e-5),),
+        descent=Descent([0.3, 0.4], 0.25, "restart"),
+        climb=Climb([0.3, 0.4], 0.25, 0.1, ([0.3, 0.4], [0.35, 0.4])),
+        rested=7,
+        patience=1.5,
+        optima=([0.5, 0.6],),
+        logs=True,
+    )
+    for memory in (Memory(), full):
+        restored = Memory.from_json(json.loads(json.dumps(memory.to_json(), allow_nan=False)))
+        assert restored.to_json() == memory.to_json()
+        assert replace(restored, fit=None) == replace(memory, fit=None)
+    assert Memory.from_json({}) == Memory()
+
+
+def test_a_memory_of_another_version_is_forgotten_and_the_run_goes_on():
+    opt, _ = run(wave, 9)
+    stored = opt.state.to_json()
+    stored["memory"] = {"descents": 3, "fit": {"kernel": "unheard of"}}
+    stored["options"] = {"descents": 0.33, "local": False}
+    old = strategy("auto").restored(State.from_json(stored))
+    assert old.options["local"] is False
+    data = Observations(opt.history.x, -opt.history.y, -opt.history.grad)
+    x, state = strategy("auto").propose_one(old, data, np.empty((0, 2)))
+    assert np.all((x >= 0) & (x <= 1))
+    assert state.memory["version"] == VERSION
+
+
+def test_design_is_longer_without_gradients():
+    _, reasons = run(wave, 7)
+    assert reasons[:6] == ["initial"] * 5 + [reasons[5]]
+    assert reasons[5] != "initial"
+    _, blind = run(lambda x: (wave(x)[0], None), 8)
+    assert [reason == "initial" for reason in blind] == [True] * 6 + [False] * 2
+
+
+@pytest.fixture(scope="module")
+def long_run() -> tuple[Optimizer, list[str]]:
+    return run(wave, 40)
+
+
+def test_every_kind_of_step_has_its_turn_and_is_counted(long_run):
+    opt, reasons = long_run
+    assert set(reasons) == REASONS
+    spent = opt.state.memory["spent"]
+    assert spent == {kind: reasons.count(kind) for kind in spent}
+    assert set(spent) == REASONS - {"initial"}
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda y, g: (y, None), id="no gradients"),
+        pytest.param(lambda y, g: (y, [g[0], None]), id="one coordinate missing"),
+        pytest.param(lambda y, g: (y, g, 1e-4, 1e-4), id="noise that is told"),
+        pytest.param(lambda y, g: (y, g, None, 1e-4), id="noise of the gradient alone"),
+    ],
+)
+def test_restarts_need_exact_and_complete_gradients(spoil):
+    # By then the same function with all of its gradients has had restarts.
+    _, reasons = run(lambda x: spoil(*wave(x)), FIRST_RESTART + 5)
+    assert "restart" not in reasons
+
+
+@pytest.mark.parametrize(
+    ("chosen", "kind"), [({"climbs": False}, "restart"), ({"local": False, "climbs": False}, "local")]
+)
+def test_steps_that_are_switched_off_do_not_come(chosen, kind, long_run):
+    assert kind in long_run[1][:FIRST_RESTART]
+    assert kind not in run(wave, FIRST_RESTART + 5, **chosen)[1]
+
+
+@pytest.mark.parametrize(("is_wrong", "first"), [(False, 20), (True, 8)])
+def test_the_model_has_its_turn_before_a_restart_however_good_the_first_point_was(is_wrong, first, monkeypatch):
+    # Never blind: only the lack of gains counts, and whether the model is wrong.
+    monkeypatch.setattr(auto_strategy, "_BLIND", 0.0)
+    monkeypatch.setattr(Memory, "is_wrong", is_wrong)
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"local": False, "bowl": False}, check_gradients=False)
+    begun = []
+    for count in range(24):
+        x = opt.ask()
+        begun.append(opt.state.reason == "restart")
+        value, gradient = wave(x)
+        opt.tell(x, value + 5.0 * (count > 0), gradient)
+    # A design of d + 3, and three times d + 3 evaluations without gain, or half of d + 3.
+    assert begun.index(True) == first
+
+
+@pytest.mark.parametrize(
+    ("far", "near", "is_wrong"), [(0.05, 0.3, True), (0.05, 0.6, False), (0.2, 0.3, False), (1.0, 1.0, False)]
+)
+def test_a_model_is_wrong_if_neither_kind_of_step_brings_what_it_promises(far, near, is_wrong):
+    assert Memory(trust={"global": far, "local": near}).is_wrong is is_wrong
+
+
+def test_a_model_that_promises_what_does_not_come_hands_over_to_a_descent_on_the_function():
+    """Gradients that are ten times too long make every step look better than it is."""
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"noise": 0.0}, check_gradients=False)
+    descents = 0
+    for _ in range(45):
+        x = opt.ask()
+        descents += opt.state.memory.get("descent") is not None
+        value, gradient = wave(x)
+        opt.tell(x, np.round(value, 1), 10.0 * gradient)
+    assert descents > 0
+
+
+@pytest.mark.parametrize(("noise", "kind"), [(0.0, "descent"), (1e-4, "climb")])
+def test_where_the_model_is_wrong_restarts_are_descents_on_the_function_unless_values_scatter(noise, kind, monkeypatch):
+    monkeypatch.setattr(Memory, "is_wrong", True)
+    chosen = {"noise": noise, "local": False}
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options=chosen, check_gradients=False)
+    begun = set()
+    for _ in range(40):
+        x = opt.ask()
+        if opt.state.reason == "restart":
+            begun |= {name for name in ("descent", "climb") if opt.state.memory[name] is not None}
+        opt.tell(x, *wave(x))
+    assert begun == {kind}
+
+
+def test_places_where_searches_ended_are_told_points_apart_from_each_other(long_run):
+    opt, _ = long_run
+    optima = np.array(opt.state.memory["optima"])
+    assert len(optima) >= 2
+    assert closest_pair(optima) > 1e-9
+    assert all(np.abs(opt.history.x - x).max(axis=1).min() <= 1e-9 for x in optima)
+
+
+def test_a_point_that_is_pending_is_not_proposed_again():
+    """A corner is where steps of every kind end up."""
+    chosen = strategy("auto")
+    for dim in (1, 2):
+        x = design(dim + 6, dim)
+        data = Observations(x, x.sum(axis=1), np.ones_like(x))
+        corner = np.ones((1, dim))
+        points, _ = chosen.propose(chosen.update(chosen.start(dim, {}, 5), data), data, corner, 3)
+        assert closest_pair(np.concatenate([points, corner, x])) > 1e-9
+
+
+def test_a_local_step_that_another_process_takes_is_left_to_it():
+    """Its model is a little different, and so is the point."""
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"climbs": False}, check_gradients=False)
+    seen = 0
+    for number in range(30):
+        x = opt.propose([], number=number)
+        step = np.abs(x - opt.history.x[opt.history.y.argmin()]).max() if len(opt.history) else 0.0
+        if opt.state.reason == "local" and step > 1e-3:
+            seen += 1
+            opt.withdraw()
+            other = opt.propose([x + 0.01 * step], number=number)
+            assert np.abs(other - x).max() > 0.02 * step
+            opt.withdraw()
+            assert np.array_equal(opt.propose([], number=number), x)
+        opt.tell(x, *wave(x))
+    assert seen > 0
+
+
+def test_a_local_step_that_was_given_up_is_not_waited_for():
+    """As by a caller that keeps the points elsewhere, and proposes again."""
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"climbs": False}, check_gradients=False)
+    given_up, local = False, 0
+    for number in range(30):
+        x = opt.propose([], number=number)
+        if opt.state.reason == "local" and not given_up:
+            given_up = True
+            x = opt.propose([], number=number + 100)
+        local += given_up and opt.state.reason == "local"
+        opt.tell(x, *wave(x))
+    assert given_up
+    assert local > 1
+
+
+def test_an_optimum_is_not_evaluated_over_and_over():
+    """What the nugget lets pass between value and mean is no gain."""
+    problem = problems.shifted(problems.get("ackley-5"), seed=103)
+    opt = Optimizer(problem.bounds, maximize=True, seed=103, check_gradients=False)
+    steps = []
+    for _ in range(36):
+        x = opt.ask()
+        if opt.state.reason == "local":
+            steps.append(closest_pair(problem.bounds.to_unit(np.vstack([opt.history.x, x]))))
+        opt.tell(x, *problem(x))
+    assert len(steps) > 4
+    assert min(steps) > 1e-6
+
+
+def test_an_infinite_value_does_not_make_every_climb_hopeless():
+    """It is the best value of all, and nothing gets above it."""
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=7, check_gradients=False)
+    opt.tell([0.9, 0.1], -np.inf, [1.0, 1.0])
+    reasons = []
+    for _ in range(40):
+        x = opt.ask()
+        reasons.append(opt.state.reason)
+        opt.tell(x, *wave(x))
+    climbs = "".join("r" if reason == "restart" else " " for reason in reasons).split()
+    assert max(map(len, climbs)) > 2
+
+
+def test_a_batch_spreads():
+    """Global steps look beyond what the model expects of pending points."""
+    opt, _ = run(wave, 5)
+    assert closest_pair(opt.ask(5)) > 1e-3
+
+
+def test_points_that_are_told_twice_do_no_harm():
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=2, check_gradients=False)
+    for step in range(9):
+        x = opt.ask()
+        opt.tell(x, *wave(x))
+        opt.tell(x, wave(x)[0] + (0.1 if step == 3 else 0.0), wave(x)[1])
+    assert closest_pair(np.unique(opt.history.x, axis=0)) > 1e-9
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e12, 1e300])
+def test_size_of_y_does_not_matter(scale, long_run):
+    """Up to rounding: the scales are no powers of two."""
+    scaled, reasons = run(lambda x: (scale * wave(x)[0], scale * wave(x)[1]), 10)
+    assert reasons == long_run[1][:10]
+    np.testing.assert_allclose(scaled.history.x, long_run[0].history.x[:10], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(lambda x: (3.0, np.zeros(2)), id="constant"),
+        pytest.param(lambda x: (3.0, None), id="constant without gradients"),
+        pytest.param(lambda x: (3.0, np.full(2, 1e200)), id="constant with steep gradients"),
+        pytest.param(lambda x: (float(np.sign(np.sin(50 * x[0]))) * 1.7e308, None), id="the ends of the numbers"),
+        pytest.param(lambda x: (1e300 if x[0] > 0.8 else wave(x)[0], wave(x)[1]), id="far out"),
+        pytest.param(lambda x: (1.0 + np.spacing(1.0) * (x[0] > 0.5), np.array([1e-3, 1.0])), id="rounding"),
+        pytest.param(lambda x: (np.inf if x[1] > 0.6 else wave(x)[0], None), id="infinite"),
+        pytest.param(lambda x: (None if x[1] > 0.6 else wave(x)[0], wave(x)[1]), id="gradient without value"),
+        pytest.param(lambda x: (*wave(x), 1e200, 1e200), id="nothing but noise"),
+        pytest.param(lambda x: (float(x.sum()), np.ones(2)), id="linear"),
+    ],
+)
+def test_hard_data(answer):
+    opt, reasons = run(answer, 12)
+    assert set(reasons) <= REASONS
+    assert opt.box.contains(opt.history.x).all()
+    assert closest_pair(opt.history.x) > 1e-9
+    chosen = strategy("auto")
+    belief = chosen.belief(opt.state, opt._data, np.empty((0, 2)))
+    assert all(torch.isfinite(part).all() for part in belief.model.moments(torch.tensor(opt._data.x)))

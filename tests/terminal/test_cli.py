@@ -1,0 +1,94 @@
+"""The terminal as a user meets it: the installed command, its output, exit codes and errors."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import eign
+from eign import __version__, cli
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "import sys; from eign.cli import main; sys.exit(main())", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_version():
+    result = run("--version")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"eign {__version__}\n", "")
+
+
+def test_help_lists_the_commands_and_is_shown_without_arguments(capsys):
+    assert cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "demo" in shown
+    assert "speed" in shown
+    assert cli.main([]) == 0
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["nonsense"], "nonsense"), (["demo", "--nope"], "--nope"), (["speed", "--steps", "0"], "steps")],
+)
+def test_wrong_usage_takes_one_line_and_exit_code_2(capsys, arguments, words):
+    assert cli.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("eign: error: ")
+    assert words in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_an_error_takes_one_line_and_debug_shows_the_traceback(capsys, monkeypatch):
+    def fail():
+        raise ValueError("bounds are reversed:\nlow 2 is above high 1")
+
+    monkeypatch.setattr("eign.demo.show_demo", fail)
+    assert cli.main(["demo"]) == 1
+    assert capsys.readouterr().err == "eign: error: bounds are reversed: low 2 is above high 1\n"
+    with pytest.raises(ValueError, match="bounds are reversed"):
+        cli.main(["--debug", "demo"])
+
+
+def test_interruption_is_reported_without_a_traceback(capsys, monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eign.demo.show_demo", interrupt)
+    assert cli.main(["demo"]) == 130
+    assert capsys.readouterr().err == "eign: error: interrupted\n"
+
+
+def test_demo_compares_methods_and_writes_a_figure(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("eign.demo.BUDGET", 15)
+    monkeypatch.setattr("eign.demo.SEEDS", (0, 1))
+    assert cli.main(["demo"]) == 0
+    shown = capsys.readouterr().out
+    for name in ("auto", "ei-gn", "l-bfgs", "cma-es"):
+        assert re.search(rf"│ {name} +│ +[\d.]+ ± [\d.]+", shown)
+    assert (tmp_path / "eign-demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_methods_and_problems_are_listed(capsys):
+    assert cli.main(["methods"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed] == list(eign.methods())
+    assert cli.main(["problems"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed] == list(eign.problems.names())
+
+
+def test_formula_costs_cover_every_formula_and_dimension():
+    from eign_lab.speed.formula_costs import FORMULAS, measure_formula_costs
+
+    costs = measure_formula_costs((2, 3), seconds=0.0)
+    assert {(cost.formula, cost.d) for cost in costs} == {(name, d) for name in FORMULAS for d in (2, 3)}
+    assert all(cost.value > 0 and cost.with_gradient > 0 for cost in costs)

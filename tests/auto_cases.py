@@ -17,7 +17,7 @@ Function = Callable[[Tensor], Tensor]
 
 def options(**chosen: object) -> Mapping[str, Any]:
     """Of `auto`, checked and complete."""
-    return strategy("auto").start(1, chosen, 0).options
+    return strategy("auto").checked_options(1, chosen)
 
 
 def observe(function: Function, points: np.ndarray) -> Observations:

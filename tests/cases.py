@@ -1,4 +1,4 @@
-"""Hypothesis strategies for posteriors of a value and its gradient."""
+"""Boxes, and hypothesis strategies for posteriors of a value and its gradient."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,16 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+from eign.space import Box
+
 few_dimensions = st.integers(1, 12)
 magnitudes = st.floats(-2, 2).map(lambda e: 10.0**e)
 seeds = st.integers(0, 2**32 - 1)
+
+
+def cube(dim: int) -> Box:
+    """The unit cube as a box."""
+    return Box([(0.0, 1.0)] * dim)
 
 
 def tensor(x) -> Tensor:

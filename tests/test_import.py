@@ -29,11 +29,17 @@ def test_an_unknown_name_is_told_apart_from_the_known():
         eign.Boxx  # noqa: B018
 
 
-def test_formulas_import_torch_and_the_standard_library_alone():
-    sources = Path(eign.__file__).parent.joinpath("formulas").glob("*.py")
+@pytest.mark.parametrize(
+    ("pattern", "allowed"),
+    [("*[!y].py", {"torch"}), ("*_numpy.py", {"numpy", "scipy", "eign"})],
+    ids=["torch", "numpy"],
+)
+def test_forms_in_torch_and_in_numpy_keep_apart(pattern, allowed):
+    sources = list(Path(eign.__file__).parent.joinpath("formulas").glob(pattern))
+    assert sources
     trees = [ast.parse(path.read_text()) for path in sources]
     imports = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
     roots = {name.partition(".")[0] for name in names if not name.startswith("eign.formulas")}
-    assert roots - sys.stdlib_module_names == {"torch"}
+    assert roots - sys.stdlib_module_names == allowed

@@ -119,14 +119,15 @@ def ask(
 ) -> None:
     """Print the next points to evaluate; they are pending until they are told."""
     from eign.exchange.text import points_as_text
+    from eign.study.handle import handle
     from eign.study.optimizer import Optimizer
 
     if pending:
         view = Optimizer.view(study)
-        points, reasons = view.pending, view.pending_reasons
+        points, reasons = view.pending, handle(view).pending.reasons
     else:
         with Optimizer.resume(study, reissue=False, wait=wait) as view:
-            points, reasons = view.ask(number), view.pending_reasons[-number:]
+            points, reasons = view.ask(number), handle(view).pending.reasons[-number:]
     typer.echo(points_as_text(points, reasons, view.box, as_csv=as_format is PointFormat.CSV), nl=False)
 
 

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from eign.acquisition import EIGN, incumbent
-from eign.models import IndependentGradientGP, JointGradientGP, threads
+from eign.models import IndependentGradientGP, JointGradientGP
 from eign.models.independent.pullback import ProcessStack
 from eign.models.joint.pullback import JointEvaluator
+from eign.numerics import threads
 from joint_cases import observe, random_points
 
 

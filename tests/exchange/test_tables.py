@@ -39,7 +39,7 @@ def test_columns_without_names_and_without_gradients(tmp_path):
     write_table(path, Observations([[0.5, 0.25]], [1.0]))
     assert path.read_text() == "x0,x1,y\n0.5,0.25,1.0\n"
     opt = Optimizer([(0, 1)] * 2, method="sobol")
-    opt.tell_observations(eign.read_table(path, opt.box))
+    opt.tell(eign.read_table(path, opt.box))
     assert opt.best.y == 1.0
 
 

@@ -17,6 +17,7 @@ from eign.space import SAME_POINT, Box
 from eign.strategies import State, strategy
 from eign.strategies.auto.memory import Expectation, Memory
 from eign.study import Optimizer
+from eign.study.handle import handle
 
 MAGNITUDES = [(1e-3, 10.0), (0.05, 50.0)]
 
@@ -41,7 +42,9 @@ def run(function, count, **chosen) -> Optimizer:
     opt = Optimizer(MAGNITUDES, seed=3, options=chosen, check_gradients=False)
     for _ in range(count):
         x = opt.ask()
-        assert State.from_json(json.loads(json.dumps(opt.state.to_json(), allow_nan=False))) == opt.state
+        assert (
+            State.from_json(json.loads(json.dumps(handle(opt).state.to_json(), allow_nan=False))) == handle(opt).state
+        )
         opt.tell(x, *function(x))
     return opt
 
@@ -106,7 +109,7 @@ def test_a_memory_moves_with_its_points():
 
 def test_magnitudes_are_searched_in_logarithms():
     found = run(in_logarithms, 20)
-    assert found.state.memory["logs"]
+    assert handle(found).state.memory["logs"]
     # Uniform points of this box are below 1e-6 once in a million, and those of a linear model not often.
     assert found.best.y < 1e-6
     linear = run(in_logarithms, 20, logs=False)
@@ -116,9 +119,9 @@ def test_magnitudes_are_searched_in_logarithms():
 
 def test_what_is_smooth_as_it_is_stays_as_it_is():
     opt = run(along_x, 12)
-    assert not opt.state.memory["logs"]
-    own, logs = (Coordinates(opt.state.decades, logs=logs) for logs in (False, True))
-    likelier, others = (evidence(opt._data, seen, options()) for seen in (own, logs))
+    assert not handle(opt).state.memory["logs"]
+    own, logs = (Coordinates(handle(opt).state.decades, logs=logs) for logs in (False, True))
+    likelier, others = (evidence(handle(opt).data, seen, options()) for seen in (own, logs))
     assert likelier > others + 10.0
 
 
@@ -146,7 +149,7 @@ def test_in_many_dimensions_the_choice_is_made_after_the_design():
 
 def test_pictures_show_the_users_coordinates():
     opt = run(in_logarithms, 14)
-    assert opt.state.memory["logs"]
+    assert handle(opt).state.memory["logs"]
     outlook = opt.outlook()
     seen = outlook.predict(opt.history.x)
     spread = np.ptp(opt.history.y)
@@ -165,9 +168,9 @@ def test_estimates_of_noisy_values_are_of_the_same_points():
         return y + 0.05 * rng.standard_normal(), grad, 0.05**2, 0.0
 
     opt = run(noisy, 16)
-    assert opt.state.memory["logs"]
+    assert handle(opt).state.memory["logs"]
     exact = np.array([in_logarithms(x)[0] for x in opt.history.x])
-    estimates = -opt._strategy.estimates(opt.state, opt._data)
+    estimates = -handle(opt).strategy.estimates(handle(opt).state, handle(opt).data)
     assert np.abs(estimates - exact).mean() < np.abs(opt.history.y - exact).mean()
 
 
@@ -179,6 +182,6 @@ def test_batches_and_failures_in_logarithms():
         assert len(np.unique(points.round(12), axis=0)) == 3
         for one, x in enumerate(points):
             opt.tell(x, *((np.nan, None) if index and one == 2 else in_logarithms(x)))
-    assert opt.state.memory["logs"]
+    assert handle(opt).state.memory["logs"]
     # The last decade of the first coordinate is a thousandth of the box.
     assert opt.best.x[0] < 0.02

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from auto_cases import additive, coupled, design, observe, on_hartmann, options
+from cases import cube
 from eign.data import Observations
+from eign.models import selection
 from eign.models.selection import Selection, fitted, row_budget, sample
 from eign.models.surrogates import within_row_budget
 from eign.strategies import strategy
-from eign.strategies.auto import surrogate
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -20,7 +21,7 @@ def test_an_additive_function_gets_additive_terms(seed):
     fit = fitted(observe(additive, design(24, 6, seed)), None, options()).fit
     # It is a sum of sines, too.
     assert fit.kernel == "two-additive+full-rbf"
-    assert set(fit.hyperparameters) == set(surrogate.KERNELS)
+    assert set(fit.hyperparameters) == set(selection.KERNELS)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -36,20 +37,20 @@ def test_only_a_smooth_function_gets_a_smooth_kernel():
 
 
 def test_kernels_to_choose_from_are_fewer_where_the_design_fills_the_rows():
-    assert surrogate._kernels(29) == surrogate.KERNELS
-    assert surrogate._kernels(30) == ("matern52", "two-additive+full")
+    assert selection._kernels(29) == selection.KERNELS
+    assert selection._kernels(30) == ("matern52", "two-additive+full")
 
 
 def test_kernels_that_were_not_the_last_choice_are_fitted_less_far_to_many_numbers(monkeypatch):
     data, limits = observe(coupled, design(40, 8)), []
-    candidate = surrogate._candidate
+    candidate = selection._candidate
 
     def watched(few, shapes, kernel, *arguments, evaluations, **options):
         limits.append((kernel, evaluations))
         return candidate(few, shapes, kernel, *arguments, evaluations=evaluations, **options)
 
     first = fitted(data[:10], None, options()).fit
-    monkeypatch.setattr(surrogate, "_candidate", watched)
+    monkeypatch.setattr(selection, "_candidate", watched)
     fitted(data, first, options())
     # The last choice, three others, and the winner with noise.
     assert sorted(count for _, count in limits) == [4, 4, 4, 4, 7]
@@ -108,14 +109,14 @@ def test_rows_beyond_the_budget_are_gradients_left_out():
 
 def test_hyperparameters_are_learned_from_a_sample_and_all_values_enter_the_model(monkeypatch):
     data, learned_from = observe(coupled, design(40, 2)), []
-    candidate = surrogate._candidate
+    candidate = selection._candidate
 
     def watched(few, *arguments, **options):
         learned_from.append(few)
         return candidate(few, *arguments, **options)
 
-    monkeypatch.setattr(surrogate, "_SAMPLE", 15)
-    monkeypatch.setattr(surrogate, "_candidate", watched)
+    monkeypatch.setattr(selection, "_SAMPLE", 15)
+    monkeypatch.setattr(selection, "_candidate", watched)
     model = fitted(data, None, options(rows=60))
     assert len(model.model.observations) == 40
     few = sample(within_row_budget(data, 60), 15)
@@ -123,7 +124,7 @@ def test_hyperparameters_are_learned_from_a_sample_and_all_values_enter_the_mode
     assert few.has_grad.any(axis=1).sum() == 10
     # Four kernels, and noise or not.
     assert learned_from == [few] * 5
-    monkeypatch.setattr(surrogate, "_FEW_NUMBERS", 0)
+    monkeypatch.setattr(selection, "_FEW_NUMBERS", 0)
     grown = fitted(data, replace(model.fit, count=30), options(rows=60))
     assert learned_from[5:] == [few]
     assert (grown.fit.count, grown.fit.chosen) == (40, 40)
@@ -134,7 +135,7 @@ def test_model_is_kept_refitted_and_chosen_anew_as_data_grow(monkeypatch):
     first = fitted(data[:20], None, options()).fit
     # So few numbers are cheap, and the choice is made with every refit.
     assert fitted(data[:22], first, options()).fit.chosen == 22
-    monkeypatch.setattr(surrogate, "_FEW_NUMBERS", 0)
+    monkeypatch.setattr(selection, "_FEW_NUMBERS", 0)
     assert (first.count, first.chosen) == (20, 20)
     assert fitted(data[:21], first, options()).fit is first
     refitted = fitted(data[:22], first, options()).fit
@@ -159,7 +160,7 @@ def test_belief_is_in_the_units_of_y(scale, steep):
     raw = observe(function, design(16, 2))
     data = Observations(raw.x, scale * raw.y, scale * raw.grad)
     chosen = strategy("auto")
-    state = chosen.update(chosen.start(2, {}, 0), data)
+    state = chosen.start(cube(2), {}, 0).after(data)
     belief = chosen.belief(state, data, np.empty((0, 2)))
     mean, variance = belief.model.moments(torch.tensor(data.x))
     # The model interpolates up to its nugget.
@@ -175,7 +176,7 @@ def test_estimates_are_values_without_noise_and_smoother_with_it():
     for noise in (0.0, 0.1):
         data = on_hartmann(noise)
         # Without the bowl, whose top would come before the first model.
-        state = chosen.update(chosen.start(6, {"bowl": False}, 0), data)
+        state = chosen.start(cube(6), {"bowl": False}, 0).after(data)
         _, after = chosen.propose(state, data, np.empty((0, 6)), 1)
         estimates = chosen.estimates(after, data)
         exact = on_hartmann().y

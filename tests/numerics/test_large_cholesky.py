@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eign.models import joint_factor
 from eign.models.derivative_kernels import Array
+from eign.numerics import large_cholesky
 from eign.numerics.cholesky import FactorizationError
 from eign.numerics.large_cholesky import extend, factorize, invert, nugget, unwhiten, whiten
 
@@ -69,20 +69,20 @@ def test_blocks_give_what_lapack_gives(monkeypatch, size):
     rows = np.random.default_rng(size).normal(size=(size, 2 * size))
     matrix = rows @ rows.T / size
     expected, inverse = np.linalg.cholesky(matrix), np.linalg.inv(matrix)
-    monkeypatch.setattr(joint_factor, "_LAPACK_ROWS", 20)
-    monkeypatch.setattr(joint_factor, "_BLOCK_ROWS", 10)
+    monkeypatch.setattr(large_cholesky, "_LAPACK_ROWS", 20)
+    monkeypatch.setattr(large_cholesky, "_BLOCK_ROWS", 10)
     stored = np.tril(matrix) + np.triu(np.full_like(matrix, np.nan), 1)
-    lower = joint_factor.factorize(stored)
+    lower = large_cholesky.factorize(stored)
     assert lower is stored
     # The blocks above the diagonal are never read; a condition number of about 30 leaves 1e-13 of rounding.
     np.testing.assert_allclose(np.tril(lower), expected, rtol=1e-12, atol=1e-13)
-    found = joint_factor.invert(lower)
+    found = large_cholesky.invert(lower)
     assert found is lower
     np.testing.assert_allclose(np.tril(found), np.tril(inverse), rtol=1e-10, atol=1e-12)
 
 
 def test_blocks_say_what_is_not_positive_definite(monkeypatch):
-    monkeypatch.setattr(joint_factor, "_LAPACK_ROWS", 20)
-    monkeypatch.setattr(joint_factor, "_BLOCK_ROWS", 10)
+    monkeypatch.setattr(large_cholesky, "_LAPACK_ROWS", 20)
+    monkeypatch.setattr(large_cholesky, "_BLOCK_ROWS", 10)
     with pytest.raises(FactorizationError, match="no Cholesky factor"):
-        joint_factor.factorize(np.diag([*[1.0] * 25, -1.0]))
+        large_cholesky.factorize(np.diag([*[1.0] * 25, -1.0]))

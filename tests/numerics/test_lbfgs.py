@@ -3,11 +3,11 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 from scipy.optimize import rosen, rosen_der
 
-from eign.numerics.lbfgs import Evaluation, Stopping, minimize
+from eign.numerics.lbfgs import ObjectiveValues, Stopping, minimize
 
 
-def rosenbrock(x: np.ndarray, index: np.ndarray) -> Evaluation:
-    return Evaluation(np.array([rosen(row) for row in x]), np.array([rosen_der(row) for row in x]))
+def rosenbrock(x: np.ndarray, index: np.ndarray) -> ObjectiveValues:
+    return ObjectiveValues(np.array([rosen(row) for row in x]), np.array([rosen_der(row) for row in x]))
 
 
 def random_quadratics(batch: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -17,10 +17,10 @@ def random_quadratics(batch: int, dim: int, seed: int) -> tuple[np.ndarray, np.n
 
 
 def quadratic(hessian: np.ndarray, centre: np.ndarray, *, curvature: bool = False):
-    def objective(x: np.ndarray, index: np.ndarray) -> Evaluation:
+    def objective(x: np.ndarray, index: np.ndarray) -> ObjectiveValues:
         gradient = np.einsum("bij,bj->bi", hessian[index], x - centre[index])
         value = 0.5 * np.einsum("bi,bi->b", x - centre[index], gradient)
-        return Evaluation(value, gradient, hessian[index] if curvature else None)
+        return ObjectiveValues(value, gradient, hessian[index] if curvature else None)
 
     return objective
 
@@ -87,7 +87,7 @@ def test_finished_problems_are_not_evaluated_again() -> None:
     seen: list[int] = []
     inner = quadratic(hessian, centre)
 
-    def objective(x: np.ndarray, index: np.ndarray) -> Evaluation:
+    def objective(x: np.ndarray, index: np.ndarray) -> ObjectiveValues:
         seen.extend(index)
         return inner(x, index)
 
@@ -98,10 +98,10 @@ def test_finished_problems_are_not_evaluated_again() -> None:
 
 
 def test_steps_to_where_the_value_is_not_finite_are_shortened() -> None:
-    def objective(x: np.ndarray, index: np.ndarray) -> Evaluation:
+    def objective(x: np.ndarray, index: np.ndarray) -> ObjectiveValues:
         with np.errstate(all="ignore"):
             value = np.where(x[:, 0] > 0, x[:, 0] - np.log(x[:, 0]), np.nan)
-            return Evaluation(value, 1 - 1 / x)
+            return ObjectiveValues(value, 1 - 1 / x)
 
     end = minimize(objective, np.array([[10.0], [0.01]]), lower=np.array(-100.0), upper=np.array(100.0))
     np.testing.assert_allclose(end.x, 1.0, atol=1e-5)

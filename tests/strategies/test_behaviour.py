@@ -5,12 +5,14 @@ import builtins
 import numpy as np
 import pytest
 
+from cases import cube
 from eign.data import Observations
 from eign.strategies import multistart, strategy
 from eign.strategies.bayesian import RECIPES
 from eign.strategies.design import design_point
 from eign.strategies.strategy import State, Strategy
 from eign.study import Optimizer
+from eign.study.handle import handle
 
 
 def ridge(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -22,7 +24,7 @@ def told(method: str, count: int = 8, **options: object) -> tuple[Strategy, Stat
     points = [design_point(5, 2, index) for index in range(count)]
     answers = [ridge(point) for point in points]
     data = Observations(points, [y for y, _ in answers], [grad for _, grad in answers])
-    return chosen, chosen.update(chosen.start(2, {"n_init": 0, **options}, 5), data), data
+    return chosen, chosen.start(cube(2), {"n_init": 0, **options}, 5).after(data), data
 
 
 def none_pending() -> np.ndarray:
@@ -38,7 +40,7 @@ def test_lbfgs_starts_at_the_best_of_the_design_and_goes_on_to_the_next():
 
 def test_lbfgs_without_a_design_starts_at_random():
     chosen = strategy("l-bfgs")
-    state = chosen.start(2, {"n_init": 0}, 1)
+    state = chosen.start(cube(2), {"n_init": 0}, 1)
     first, state = chosen.propose(state, Observations.empty(2), none_pending(), 2)
     np.testing.assert_array_equal(first, state.memory["starts"])
     assert not np.array_equal(first[0], design_point(1, 2, 0))
@@ -58,7 +60,7 @@ def test_lbfgs_restarts_after_convergence():
     for _ in range(60):
         x = opt.ask()
         opt.tell(x, float(x @ x), 2 * x)
-    assert len(opt.state.memory["starts"]) > 6
+    assert len(handle(opt).state.memory["starts"]) > 6
 
 
 def test_lbfgs_replays_only_runs_that_go_on(monkeypatch):
@@ -76,7 +78,7 @@ def test_lbfgs_replays_only_runs_that_go_on(monkeypatch):
         opt.tell(x, float(x @ x), 2 * x)
     replayed.clear()
     opt.ask()
-    starts, ended = opt.state.memory["starts"], opt.state.memory["ended"]
+    starts, ended = handle(opt).state.memory["starts"], handle(opt).state.memory["ended"]
     assert len(starts) == len(ended) > 6
     # The run that went on, and one more if that one has just ended.
     assert len(replayed) <= 2
@@ -198,11 +200,11 @@ def test_hyperparameters_are_carried_and_refitted_on_schedule(method):
     first = state.memory["hyperparameters"]
     assert state.memory["fitted"] == 8
     more = data.append([0.11, 0.93], *ridge(np.array([0.11, 0.93])))
-    _, later = chosen.propose(chosen.update(state, more[8:]), more, none_pending(), 1)
+    _, later = chosen.propose(state.after(more[8:]), more, none_pending(), 1)
     assert later.memory == state.memory
     for x in np.random.default_rng(0).random((4, 2)):
         more = more.append(x, *ridge(x))
-    _, refitted = chosen.propose(chosen.update(state, more[8:]), more, none_pending(), 1)
+    _, refitted = chosen.propose(state.after(more[8:]), more, none_pending(), 1)
     assert refitted.memory["fitted"] == 13
     assert refitted.memory["hyperparameters"] != first
 

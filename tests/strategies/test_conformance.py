@@ -9,6 +9,7 @@ import torch
 
 from eign.strategies import State, methods, strategy
 from eign.study import Optimizer
+from eign.study.handle import handle
 
 DIM = 2
 DESIGN = 3 * DIM
@@ -68,10 +69,10 @@ def test_state_survives_json_at_every_moment(method):
     opt = optimizer(method)
     method_strategy = strategy(method)
     for _ in range(DESIGN + 4):
-        stored = json.dumps(opt.state.to_json(), allow_nan=False)
+        stored = json.dumps(handle(opt).state.to_json(), allow_nan=False)
         state = State.from_json(json.loads(stored))
-        assert state == opt.state
-        again, _ = method_strategy.propose(state, opt._data, opt._pending.units, 1)
+        assert state == handle(opt).state
+        again, _ = method_strategy.propose(state, handle(opt).data, handle(opt).pending.units, 1)
         x = opt.ask()
         np.testing.assert_array_equal(opt.box.from_unit(again)[0], x)
         opt.tell(x, *hill(x))

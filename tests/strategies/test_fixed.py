@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from cases import cube
 from eign import problems
 from eign.data import Observations
 from eign.models.surrogates import Kind
@@ -13,6 +14,7 @@ from eign.problems.gp_samples import covariance, lengthscale
 from eign.strategies import State, strategy
 from eign.strategies.surrogate_fit import fitted_surrogate
 from eign.study import Optimizer, maximize
+from eign.study.handle import handle
 
 GIVEN = {"kernel": "rbf", "hyperparameters": {"lengthscale": 0.3, "outputscale": 2.0}, "n_init": 0}
 
@@ -25,7 +27,7 @@ def data(dim=3, count=12, seed=0):
 
 def surrogate(method, observed, **options):
     chosen = strategy(method)
-    state = chosen.update(chosen.start(observed.dim, {**GIVEN, **options}, 0), observed)
+    state = chosen.start(cube(observed.dim), {**GIVEN, **options}, 0).after(observed)
     recipe = chosen._recipe
     return fitted_surrogate(Kind(recipe.joint, recipe.joint or recipe.gradient), state, observed)
 
@@ -75,8 +77,8 @@ def test_methods_run_and_resume_with_them(method):
     for _ in range(7):
         x = opt.ask()
         opt.tell(x, float(np.sin(5 * x[0]) + x[1] ** 2), [5 * np.cos(5 * x[0]), 2 * x[1]])
-    assert State.from_json(json.loads(json.dumps(opt.state.to_json()))) == opt.state
-    assert "hyperparameters" not in opt.state.memory
+    assert State.from_json(json.loads(json.dumps(handle(opt).state.to_json()))) == handle(opt).state
+    assert "hyperparameters" not in handle(opt).state.memory
 
 
 def test_with_noise_the_best_point_is_the_surrogates():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from cases import cube
 from eign.data import Observations
 from eign.models.surrogates import within_row_budget
 from eign.strategies import State, strategy
@@ -37,7 +38,7 @@ def studies(draw):
 def check(method: str, data: Observations, pending: np.ndarray) -> None:
     chosen = strategy(method)
     state = chosen.update(
-        chosen.start(data.dim, {"n_init": 2, **SMALL.get(method, {})} if method != "sobol" else {}, 7), data
+        chosen.start(cube(data.dim), {"n_init": 2, **SMALL.get(method, {})} if method != "sobol" else {}, 7), data
     )
     points, after = chosen.propose(state, data, pending, 2)
     assert points.shape == (2, data.dim)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cases import cube
 from eign.data import Observations
 from eign.strategies import strategy
 from eign.strategies.reinforce import gradient_size, replay
@@ -83,9 +84,9 @@ def test_the_usual_size_of_a_gradient():
 def test_the_size_is_measured_once():
     chosen = strategy("reinforce")
     data = Observations(np.random.default_rng(0).random((6, 2)), np.arange(6.0), np.ones((6, 2)))
-    state = chosen.update(chosen.start(2, {}, 0), data)
+    state = chosen.start(cube(2), {}, 0).after(data)
     _, state = chosen.propose(state, data, np.empty((0, 2)), 1)
     assert state.memory["gradient_size"] == pytest.approx(np.sqrt(2))
     more = data.append([[0.5, 0.5]], [1.0], [[100.0, 0.0]])
-    _, later = chosen.propose(chosen.update(state, more[6:]), more, np.empty((0, 2)), 1)
+    _, later = chosen.propose(state.after(more[6:]), more, np.empty((0, 2)), 1)
     assert later.memory["gradient_size"] == state.memory["gradient_size"]

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds
 
+from cases import cube
 from eign import Box
 from eign.data import Observations
 from eign.strategies import State, methods, strategy
 from eign.study import Optimizer
 from eign.study.events import Ask, Tell, event_from_json
+from eign.study.handle import handle
 
 SQUARE = [(-1.0, 2.0), (0.0, 4.0)]
 
@@ -68,10 +70,10 @@ def test_best_minimises_or_maximises():
 def test_signs_turn_for_values_and_gradients_together():
     opt = Optimizer([(0.0, 10.0)], method="sobol")
     opt.tell([5.0], 2.0, [0.3], y_var=0.5, grad_var=[0.1])
-    assert opt._data.y[0] == -2.0
-    assert opt._data.grad[0, 0] == pytest.approx(-3.0)
-    assert opt._data.y_var[0] == 0.5
-    assert opt._data.grad_var[0, 0] == pytest.approx(10.0)
+    assert handle(opt).data.y[0] == -2.0
+    assert handle(opt).data.grad[0, 0] == pytest.approx(-3.0)
+    assert handle(opt).data.y_var[0] == 0.5
+    assert handle(opt).data.grad_var[0, 0] == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("y", [None, np.nan, np.inf, -np.inf])
@@ -102,13 +104,13 @@ def test_with_noise_the_best_is_the_best_posterior_mean():
 def test_bad_tell_changes_nothing():
     opt = Optimizer(SQUARE, method="sobol", seed=0)
     opt.ask()
-    before = opt.state
+    before = handle(opt).state
     for x, y, grad in (([9.0, 0.0], 1.0, None), ([0.0, 0.0], [1.0, 2.0], None), ([0.0, 0.0], 1.0, [1.0, 2.0, 3.0])):
         with pytest.raises(ValueError, match=r"outside the box|has shape"):
             opt.tell(x, y, grad)
     assert len(opt.history) == 0
     assert len(opt.pending) == 1
-    assert opt.state == before
+    assert handle(opt).state == before
 
 
 def test_a_told_point_is_recognised_after_rounding():
@@ -225,24 +227,24 @@ def test_a_study_follows_from_its_log():
         x = opt.ask(2)
         opt.tell(x[1], float(x[1] @ x[1]), 2 * x[1])
     method = strategy("l-bfgs")
-    state = method.start(2, None, 2, decades=opt.box.decades.tolist())
+    state = method.start(cube(2), None, 2, decades=opt.box.decades.tolist())
     again = Optimizer(SQUARE, method="l-bfgs", seed=2)
-    for event in opt._log:
+    for event in handle(opt).log:
         match event:
             case Ask(x, _):
-                points, state = method.propose(state, again._data, again._pending.units, len(x))
+                points, state = method.propose(state, handle(again).data, handle(again).pending.units, len(x))
                 np.testing.assert_array_equal(again.box.from_unit(points), x)
             case Tell(told):
                 state = method.update(state, again._inside(told))
         again._record(event, state)
-    assert again.state == opt.state
+    assert handle(again).state == handle(opt).state
     assert again.history == opt.history
     np.testing.assert_array_equal(again.pending, opt.pending)
 
 
 def test_state_of_another_study_is_refused():
     method = strategy("sobol")
-    state = method.start(2, None, 0)
+    state = method.start(cube(2), None, 0)
     with pytest.raises(ValueError, match="the state has seen 0 observations, the data are 1"):
         method.propose(state, Observations([[0.5, 0.5]], [1.0]), np.empty((0, 2)), 1)
     with pytest.raises(ValueError, match="expected a state stored as"):
@@ -251,27 +253,27 @@ def test_state_of_another_study_is_refused():
 
 def test_stationarity_is_relative_to_the_values_and_projected():
     opt = Optimizer([(0.0, 2.0)], method="sobol")
-    assert opt.stationarity is None
+    assert handle(opt).convergence().projected_gradient is None
     opt.tell([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0], [[2.0], [2.0], [2.0]])
-    assert opt.stationarity == 0.0  # the best is at the lower bound and f falls towards it
+    assert handle(opt).convergence().projected_gradient == 0.0  # the best is at the lower bound and f falls towards it
     opt.tell([0.5], 0.0, [1.0])
     spread = np.std([1.0, 3.0, 5.0, 0.0], ddof=1)
-    assert opt.stationarity == pytest.approx(2.0 / spread)
+    assert handle(opt).convergence().projected_gradient == pytest.approx(2.0 / spread)
 
 
 @pytest.mark.parametrize("method", ["auto", "cma-es", "l-bfgs"])
 def test_a_proposal_that_is_withdrawn_leaves_no_trace(method):
     optimizer = Optimizer([(-1.0, 2.0), (1e-3, 1.0)], method=method, seed=4)
     for number in range(8):
-        before = optimizer.state
-        first = optimizer.propose([], number=number)
-        optimizer.withdraw()
-        assert optimizer.state == before
-        assert np.array_equal(optimizer.propose([], number=number), first)
+        before = handle(optimizer).state
+        first = handle(optimizer).propose([], number=number)
+        handle(optimizer).withdraw()
+        assert handle(optimizer).state == before
+        assert np.array_equal(handle(optimizer).propose([], number=number), first)
         optimizer.tell(first, float(np.sum(first**2)), 2.0 * first)
-        told = optimizer.state
-        optimizer.withdraw()
-        assert optimizer.state == told, "there is nothing to withdraw"
+        told = handle(optimizer).state
+        handle(optimizer).withdraw()
+        assert handle(optimizer).state == told, "there is nothing to withdraw"
 
 
 @pytest.mark.parametrize("method", ["sobol", "d-log-ei"])
@@ -285,8 +287,8 @@ def test_propose_is_ask_for_who_keeps_the_points_elsewhere(method):
     asking, proposing = fresh(), fresh()
     pending: list[list[float]] = []
     for number in range(4):
-        x = proposing.propose(pending, number=number)
+        x = handle(proposing).propose(pending, number=number)
         assert np.array_equal(x, asking.ask())
         pending.append(x.tolist())
     assert len(proposing.pending) == 0
-    assert proposing.state.asked == 0
+    assert handle(proposing).state.asked == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from eign import Optimizer, cli, read_table
+from eign.study.handle import handle
 
 ROOT = Path(__file__).parents[2]
 EIGN = [sys.executable, "-c", "import sys; from eign.cli import main; sys.exit(main())"]
@@ -31,6 +32,7 @@ python = "terminal_bowl:evaluate"
 """
 FUNCTION = """
 import os, time
+from eign.study.handle import handle
 def evaluate(p):
     time.sleep(float(os.environ.get("BOWL_SECONDS", "0")))
     return (p["a"] - 0.3) ** 2 + (p["b"] - 2.0) ** 2, {"a": 2 * (p["a"] - 0.3), "b": 2 * (p["b"] - 2.0)}
@@ -111,7 +113,7 @@ def test_optimize_killed_and_resumed_is_the_undisturbed_run(here, run):
     assert run("optimize", "spec.toml")[0] == 0
     resumed, undisturbed = Optimizer.view("study.db"), Optimizer.view("undisturbed.db")
     assert resumed.history == undisturbed.history
-    assert resumed.state == undisturbed.state
+    assert handle(resumed).state == handle(undisturbed).state
     assert resumed.best.y == result["value"]
 
 

@@ -246,7 +246,7 @@ class _Reader:
         method, options = self.given.get("method", "auto"), self.given.get("options", {})
         for name, value in options.items():
             try:
-                strategy(method).start(box.free_dim, {name: value}, 0, method=method)
+                strategy(method).checked_options(box.free_dim, {name: value}, method=method)
             except (TypeError, ValueError) as error:
                 raise self._error(("options", name), str(error)) from None
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eign.exchange.text import point_as_json
+from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 from eign.study.storage.study_file import read_study
 
@@ -29,13 +30,13 @@ def summarize(path: Path) -> dict[str, Any]:
         if event["event"] == "ask"
         for x in event["x"]
     }
-    pending = zip(study.pending, study.pending_reasons, strict=True)
+    pending = zip(study.pending, handle(study).pending.reasons, strict=True)
     holder = contents.holder
     return {
         "study": str(path),
         "method": study.method,
         "seed": study.seed,
-        "maximize": study.maximize,
+        "maximize": handle(study).definition.maximize,
         "bounds": study.box.to_json(),
         "versions": dict(contents.definition["versions"]),
         "evaluations": len(history),
@@ -62,7 +63,7 @@ def _best(study: Optimizer) -> dict[str, Any] | None:
         "x": point_as_json(best.x, study.box),
         "gradient": [component if math.isfinite(component) else None for component in best.grad.tolist()],
         "gradient_norm": float(np.linalg.norm(known)) if len(known) else None,
-        "projected_gradient": study.stationarity,
+        "projected_gradient": handle(study).convergence().projected_gradient,
         "evaluation": int(np.flatnonzero((study.history.x == best.x).all(axis=1) & (study.history.y == best.y))[0]) + 1,
     }
 

@@ -36,7 +36,7 @@ class TableRows(NamedTuple):
 
 
 def read_table(path: str | os.PathLike[str], bounds: Any) -> Observations:
-    """Evaluations from a CSV or Parquet file, for `Optimizer.tell_observations`.
+    """Evaluations from a CSV or Parquet file, for `Optimizer.tell`.
 
     Columns go by name: the coordinates (x0, x1 and so on if the bounds have no names), `y`, and where they are known
     `d_` and the name for the gradient, `y_var`, `d_` and the name and `_var`. Empty cells are missing, and `nan` as

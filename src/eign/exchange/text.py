@@ -101,7 +101,7 @@ def tell_new(study: Optimizer, rows: TableRows) -> str:
     """Tell what the study has not heard before; returns one line about it."""
     told = without_known(rows.told, study.history)
     if len(told):
-        study.tell_observations(told)
+        study.tell(told)
     parts = [f"told {len(told)}" + (f" ({told.n_failed} failed)" if told.n_failed else "")]
     if known := len(rows.told) - len(told):
         parts.append(f"{known} were known already")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 from eign.arrays import Array
 from eign.space import Box
 from eign.study import Optimizer
+from eign.study.handle import handle
 
 Numbers = tuple[float | None, ...]
 """One entry a coordinate; None where it is missing. Unlike NaN it equals itself, so that changes can be seen."""
@@ -66,11 +67,11 @@ class Mirror:
 
     def propose(self, pending: Sequence[Sequence[float]], *, number: int) -> Array:
         """The next point (d,) of the study, its `number`-th, while the `pending` ones (m, d) are evaluated."""
-        return self._optimizer.propose(pending, number=number)
+        return handle(self._optimizer).propose(pending, number=number)
 
     def withdraw(self) -> None:
         """Undo the last proposal, right after it: it will not be evaluated."""
-        self._optimizer.withdraw()
+        handle(self._optimizer).withdraw()
 
     def _fresh(self) -> Optimizer:
         # Passive: proposals here are the other package's trials, and none of them is spent on a check.

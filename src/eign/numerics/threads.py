@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final, TypeVar
 
-import torch
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 Item = TypeVar("Item")
@@ -21,6 +20,8 @@ _SMALLEST_SIZE: Final = 300
 
 def map_threads(function: Callable[[Item], Result], items: Sequence[Item], *, size: int) -> list[Result]:
     """`[function(item) for item in items]`, on as many threads as torch may use if `size` rows are worth it."""
+    import torch
+
     threads = min(torch.get_num_threads(), len(items))
     if threads < 2 or size < _SMALLEST_SIZE:
         return [function(item) for item in items]
@@ -41,6 +42,19 @@ def single_threaded_blas() -> Iterator[None]:
     finally:
         for library, count in limited:
             library.set_num_threads(count)
+
+
+@contextmanager
+def pinned_threads() -> Iterator[None]:
+    """One torch thread inside the block: sums in another order give other bits, and small problems are faster so."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @cache

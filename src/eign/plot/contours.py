@@ -8,6 +8,7 @@ from eign.arrays import Array
 from eign.plot.cuts import Cut, read_cut
 from eign.plot.style import BEST, DATA, MAP, TARGET, faded, new_axes
 from eign.study import Optimizer
+from eign.study.handle import handle
 from eign.study.outlook import Outlook
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def contour(
     points = cut.grid(resolution)
     x, y = points[:resolution, i], points[::resolution, j]
     mean = outlook.predict(points).mean.reshape(resolution, resolution)
-    filled = axes.contourf(x, y, mean, levels=24, cmap=MAP if optimizer.maximize else f"{MAP}_r")
+    filled = axes.contourf(x, y, mean, levels=24, cmap=MAP if handle(optimizer).definition.maximize else f"{MAP}_r")
     axes.figure.colorbar(filled, ax=axes, label="posterior mean")
     if acquisition:
         _draw_high_lines(axes, outlook, x, y, points)

@@ -8,6 +8,7 @@ import numpy as np
 from eign.arrays import Array, as_floats
 from eign.data import Observations
 from eign.study import Optimizer
+from eign.study.handle import handle
 
 
 class Trajectory(NamedTuple):
@@ -30,7 +31,7 @@ def read_run(run: Any, *, maximize: bool | None = None) -> Trajectory:
     """
     history, known = run, None
     if isinstance(run, Optimizer):
-        history, known = run.history, run.maximize
+        history, known = run.history, handle(run).definition.maximize
     elif isinstance(run, Mapping) and "history" in run:
         history, known = run["history"], run.get("maximize")
     direction = bool(known) if maximize is None else maximize

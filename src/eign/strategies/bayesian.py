@@ -26,7 +26,7 @@ from eign.search import maximize
 from eign.space import contains
 from eign.strategies.design import N_INIT, initial_proposal, is_initial
 from eign.strategies.options import Option, at_least, fixed_hyperparameters, flag, noise_level, one_of, whole
-from eign.strategies.strategy import Belief, State, Strategy
+from eign.strategies.strategy import Belief, Proposal, State, Strategy
 from eign.strategies.surrogate_fit import fitted_surrogate, is_noisy
 from eign.strategies.thompson import sampled_maximizer
 
@@ -210,7 +210,7 @@ class Bayesian(Strategy):
             return f"hyperparameters are for the kernels {', '.join(_KERNELS)}, got {options['kernel']!r}"
         return None
 
-    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """A point of the design, or what the rule picks."""
         if is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
@@ -219,7 +219,7 @@ class Bayesian(Strategy):
         point = self._pick(choice, data).x
         gain = float(_ei(choice)(torch.from_numpy(point)[None, None]).detach())
         reason = "repeat" if contains(data.x, point) else "model"
-        return point, replace(state, expected_improvement=gain, reason=reason)
+        return Proposal(point, reason, gain), replace(state, noisy=choice.noisy)
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
         """The surrogate of what was told, and what the rule makes of it; also while the initial design lasts."""

@@ -1,7 +1,6 @@
 """Where a study starts: scrambled Sobol points, the same for every method of a seed, so that comparisons are paired."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy.stats import qmc
 from eign.arrays import Array, read_only
 from eign.data import Observations
 from eign.strategies.options import Option, whole
-from eign.strategies.strategy import State
+from eign.strategies.strategy import Proposal, State
 
 N_INIT: Mapping[str, Option] = {
     "n_init": Option(None, whole(least=0), "points of the initial design; None is 3 for each coordinate")
@@ -26,9 +25,9 @@ def design_point(seed: int, dim: int, index: int) -> Array:
     return np.array(_sobol(seed, dim, max(4, index.bit_length()))[index])
 
 
-def initial_proposal(state: State) -> tuple[Array, State]:
+def initial_proposal(state: State) -> tuple[Proposal, State]:
     """The next point of the initial design, as `Strategy.propose_one` returns it."""
-    return design_point(state.seed, state.dim, state.asked), replace(state, reason="initial")
+    return Proposal(design_point(state.seed, state.dim, state.asked), "initial"), state
 
 
 def generator(state: State, *purpose: int) -> np.random.Generator:

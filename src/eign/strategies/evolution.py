@@ -11,7 +11,7 @@ from eign.data import Observations
 from eign.space import SAME_POINT, contains, nearest
 from eign.strategies.design import N_INIT, generator, initial_proposal, is_initial
 from eign.strategies.options import Option, more_than, whole
-from eign.strategies.strategy import State, Strategy
+from eign.strategies.strategy import Proposal, State, Strategy
 
 
 @final
@@ -43,7 +43,7 @@ class CMAES(Strategy):
             "popsize": Option(None, whole(least=3), "points of a generation; None is 4 + 3 log d"),
         }
 
-    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """The next point of the current generation."""
         if is_initial(state, data, pending):
             return initial_proposal(state)
@@ -51,9 +51,9 @@ class CMAES(Strategy):
             state = replace(state, memory={"center": _center(state, data).tolist()})
         run = 0
         while True:
-            proposal = _next_of_run(run, state, data, pending)
-            if proposal is not None:
-                return proposal, replace(state, reason="restart" if run else "generation")
+            point = _next_of_run(run, state, data, pending)
+            if point is not None:
+                return Proposal(point, "restart" if run else "generation"), state
             run += 1
 
 

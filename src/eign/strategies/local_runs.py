@@ -17,7 +17,7 @@ from eign.arrays import Array
 from eign.data import Observations
 from eign.space import contains, nearest
 from eign.strategies.design import generator, initial_proposal, is_initial
-from eign.strategies.strategy import State
+from eign.strategies.strategy import Proposal, State
 
 # A run from a point so close to another run's would repeat that run: such points were told to check the gradient.
 _SAME_RUN = 1e-3
@@ -37,7 +37,7 @@ class Replay(NamedTuple):
 
 def next_point(
     state: State, data: Observations, pending: Array, replay: Callable[[Array], Replay]
-) -> tuple[Array, State]:
+) -> tuple[Proposal, State]:
     """The initial design, and then the point that the first run which is not waiting for a pending one needs.
 
     Runs start at the points told, best first, and then at uniform random points.
@@ -63,7 +63,7 @@ def next_point(
             ended[run] = sorted(rows)
         elif not contains(pending, needed):
             memory = {**state.memory, "starts": starts, "ended": ended}
-            return needed, replace(state, memory=memory, reason="local" if rows else "restart")
+            return Proposal(needed, "local" if rows else "restart"), replace(state, memory=memory)
     raise AssertionError("there is always another run")
 
 

@@ -16,7 +16,7 @@ from eign.space import SAME_POINT, nearest
 from eign.strategies.design import N_INIT
 from eign.strategies.local_runs import Replay, next_point
 from eign.strategies.options import Option, more_than
-from eign.strategies.strategy import State, Strategy
+from eign.strategies.strategy import Proposal, State, Strategy
 
 
 class _Needed(Exception):  # noqa: N818  # no error: this is how the replay leaves SciPy's loop
@@ -45,7 +45,7 @@ class MultistartLBFGS(Strategy):
             "gtol": Option(1e-6, more_than(0.0), "a run ends when the gradient is smaller, relative to its start"),
         }
 
-    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """The point that the first run which is not waiting for a pending one needs."""
         return next_point(state, data, pending, lambda start: replay(start, data, state.options))
 

@@ -23,7 +23,7 @@ from eign.space import SAME_POINT, nearest
 from eign.strategies.design import N_INIT, is_initial
 from eign.strategies.local_runs import Replay, next_point
 from eign.strategies.options import Option, more_than
-from eign.strategies.strategy import State, Strategy
+from eign.strategies.strategy import Proposal, State, Strategy
 
 # Shorter steps after failures are tried so many times; then the run has ended.
 _HALVINGS: Final = 4
@@ -46,7 +46,7 @@ class Reinforce(Strategy):
         """The design and the step size."""
         return {**N_INIT, "step": Option(0.3, more_than(0.0), "step for a gradient of usual length, in the unit cube")}
 
-    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """The next step of the first run that is not waiting for a pending point."""
         if "gradient_size" not in state.memory and not is_initial(state, data, pending):
             state = replace(state, memory={**state.memory, "gradient_size": gradient_size(data)})

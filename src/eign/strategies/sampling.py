@@ -1,14 +1,13 @@
 """Methods that do not learn: scrambled Sobol points and uniform random points."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import final
 
 from eign.arrays import Array
 from eign.data import Observations
 from eign.strategies.design import N_INIT, design_point, generator, initial_proposal, is_initial
 from eign.strategies.options import Option
-from eign.strategies.strategy import State, Strategy
+from eign.strategies.strategy import Proposal, State, Strategy
 
 
 @final
@@ -20,9 +19,9 @@ class Sobol(Strategy):
         """None: the sequence is given by the seed."""
         return {}
 
-    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:  # noqa: ARG002
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:  # noqa: ARG002
         """The next point of the sequence."""
-        return design_point(state.seed, state.dim, state.asked), replace(state, reason="sobol")
+        return Proposal(design_point(state.seed, state.dim, state.asked), "sobol"), state
 
 
 @final
@@ -34,8 +33,8 @@ class UniformRandom(Strategy):
         """The size of the design."""
         return N_INIT
 
-    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """A point of the design or a uniform one."""
         if is_initial(state, data, pending):
             return initial_proposal(state)
-        return generator(state).random(state.dim), replace(state, reason="random")
+        return Proposal(generator(state).random(state.dim), "random"), state

@@ -1,4 +1,4 @@
-"""What every method is: a state of plain data, folded over what was asked and told, and a proposal made from it.
+"""What every method is: a state of plain data, and proposals made from it and from what was told.
 
 Everything here is in the unit cube and maximises.
 """
@@ -6,16 +6,35 @@ Everything here is in the unit cube and maximises.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, final
 
 import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
+from eign.space import Box
 from eign.strategies.options import Option, resolve
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+class Proposal(NamedTuple):
+    """A point to evaluate.
+
+    Attributes:
+        x: In the unit cube, `d`.
+        reason: Why, in one word.
+        expected_improvement: Over the best value, in the units of y; None if the method does not know.
+    """
+
+    x: Array
+    reason: str
+    expected_improvement: float | None = None
+
+
+# Fields of states that earlier versions stored.
+_FORMER = frozenset({"expected_improvement", "reason", "reasons"})
 
 
 @final
@@ -29,11 +48,9 @@ class State:
         options: The method's options, checked and complete.
         asked: Points proposed so far. Randomness comes from (seed, asked) alone.
         told: Observations seen so far.
-        expected_improvement: Of the last point proposed, in the units of y; None if the method does not know.
-        reason: Why the last point was proposed, in one word.
-        reasons: The same for each point of the last proposal.
         memory: What the method itself needs; its class says what is in it.
         decades: How many powers of ten each coordinate spans in user units, see `Box.decades`; empty is unknown.
+        noisy: Whether the method takes values to scatter, so that its estimates differ from them; None is unknown.
     """
 
     dim: int
@@ -41,11 +58,17 @@ class State:
     options: Mapping[str, Any]
     asked: int = 0
     told: int = 0
-    expected_improvement: float | None = None
-    reason: str = ""
-    reasons: Sequence[str] = field(default_factory=list)
     memory: Mapping[str, Any] = field(default_factory=dict)
     decades: Sequence[float] = field(default_factory=list)
+    noisy: bool | None = None
+
+    def after(self, told: Observations) -> "State":
+        """The state after further observations. Models are fitted when a proposal needs them, not here."""
+        return replace(self, told=self.told + len(told))
+
+    def without_memory(self, told: int) -> "State":
+        """The state of a method that has to learn anew from so many observations, as some were taken back."""
+        return replace(self, told=told, memory={}, noisy=None)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal state."""
@@ -54,9 +77,10 @@ class State:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "State":
         """The state that `to_json` described; what an earlier version did not know has its default."""
-        if not {"dim", "seed", "options"} <= set(stored) <= set(cls.__slots__):
+        known = {name: value for name, value in stored.items() if name not in _FORMER}
+        if not {"dim", "seed", "options"} <= set(known) <= set(cls.__slots__):
             raise ValueError(f"expected a state stored as {', '.join(cls.__slots__)}, got {', '.join(stored)}")
-        return cls(**stored)
+        return cls(**known)
 
 
 class Surrogate(Protocol):
@@ -104,11 +128,8 @@ class Strategy(ABC):
         """What can be set."""
 
     @abstractmethod
-    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
-        """The next point `d`, and the state with what was learned on the way and the reason for the point.
-
-        `asked` is counted elsewhere.
-        """
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
+        """The next point, and the state with what was learned on the way; `asked` is counted elsewhere."""
 
     def estimates(self, state: State, data: Observations) -> Array:  # noqa: ARG002
         """What the method believes f to be at the points observed, `n`; the values themselves if it has no model."""
@@ -129,16 +150,8 @@ class Strategy(ABC):
         return replace(state, options=options)
 
     @final
-    def start(
-        self,
-        dim: int,
-        options: Mapping[str, Any] | None,
-        seed: int,
-        *,
-        method: str = "this",
-        decades: Sequence[float] = (),
-    ) -> State:
-        """The state before the first proposal; `method` names the method in errors, and `decades` is as in `State`.
+    def checked_options(self, dim: int, options: Mapping[str, Any] | None, *, method: str = "this") -> dict[str, Any]:
+        """All options, those given checked; `method` names the method in errors.
 
         Raises:
             ValueError: an option is unknown or has an impossible value, or some do not fit each other.
@@ -146,29 +159,30 @@ class Strategy(ABC):
         resolved = resolve(method, self.options, options)
         if (problem := self.contradiction(dim, resolved)) is not None:
             raise ValueError(f"options of method {method!r}: {problem}")
-        return State(dim, seed, resolved, decades=list(decades))
+        return resolved
 
     @final
-    def update(self, state: State, told: Observations) -> State:
-        """The state after further observations."""
-        return replace(state, told=state.told + len(told))
+    def start(self, box: Box, options: Mapping[str, Any] | None, seed: int, *, method: str = "this") -> State:
+        """The state before the first proposal; errors as of `checked_options`."""
+        checked = self.checked_options(box.free_dim, options, method=method)
+        return State(box.free_dim, seed, checked, decades=box.decades.tolist(), noisy=False)
 
     @final
-    def propose(self, state: State, data: Observations, pending: Array, n: int) -> tuple[Array, State]:
-        """The next n points `n x d`, one after the other, so that n points at once are n times one point.
+    def propose(self, state: State, data: Observations, pending: Array, n: int) -> tuple[list[Proposal], State]:
+        """The next n points, one after the other, so that n points at once are n times one point.
 
         Args:
-            state: From `start`, `update` or the last `propose`.
+            state: From `start`, `State.after` or the last `propose`.
             data: All that was told.
             pending: Points that were proposed and not told, `m x d`.
             n: How many points.
         """
         if state.told != len(data):
             raise ValueError(f"the state has seen {state.told} observations, the data are {len(data)}")
-        reasons: list[str] = []
+        proposals: list[Proposal] = []
         for _ in range(n):
-            point, state = self.propose_one(state, data, pending)
-            reasons.append(state.reason)
+            proposal, state = self.propose_one(state, data, pending)
+            proposals.append(proposal)
             state = replace(state, asked=state.asked + 1)
-            pending = np.concatenate([pending, point[None]])
-        return pending[len(pending) - n :], replace(state, reasons=reasons)
+            pending = np.concatenate([pending, proposal.x[None]])
+        return proposals, state

@@ -36,6 +36,7 @@ class Definition:
         seed: All randomness comes from it.
         maximize: Whether larger values are better.
         check_gradients: Whether to warn if gradients contradict the values, and to ask for points to find out.
+        budget: Evaluations in all that are planned; None if nobody said.
         versions: Of the packages that began the study, for information: the same bits come from the same versions.
     """
 
@@ -44,6 +45,7 @@ class Definition:
     seed: int
     maximize: bool
     check_gradients: GradientCheck
+    budget: int | None = None
     versions: Mapping[str, str] = field(default_factory=_versions)
 
     def to_json(self) -> dict[str, Any]:
@@ -54,6 +56,7 @@ class Definition:
             "seed": self.seed,
             "maximize": self.maximize,
             "check_gradients": self.check_gradients,
+            "budget": self.budget,
             "versions": dict(self.versions),
         }
 
@@ -61,6 +64,19 @@ class Definition:
     def from_json(cls, stored: Mapping[str, Any]) -> "Definition":
         """The definition that `to_json` described."""
         return cls(**{**stored, "box": Box.from_json(stored["box"])})
+
+
+def checked_budget(budget: int | None) -> int | None:
+    """The number of evaluations, if it is one.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if budget is None:
+        return None
+    if (count := whole_number(budget, least=1)) is None:
+        raise ValueError(f"budget={budget!r}, expected the number of evaluations: a whole number, at least 1")
+    return count
 
 
 def checked_seed(seed: int | None) -> int:

@@ -1,4 +1,4 @@
-"""The log of a study: what was asked and what was told, in user units and in the user's sign.
+"""The log of a study: what was asked, told and taken back, in user units and in the user's sign.
 
 The log and the method's state after each event are all there is to a study: data, pending points and the best point
 follow from it. Events are plain data both ways, so that a file can hold them.
@@ -22,23 +22,27 @@ class Ask:
     Attributes:
         x: The points `n x d`, read-only.
         reasons: Why each was proposed, in one word.
+        expected_improvements: What the method expects of each, in the units of y; None where it does not know.
     """
 
     x: Array
     reasons: tuple[str, ...]
+    expected_improvements: tuple[float | None, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", read_only(as_floats(self.x, "x")))
         object.__setattr__(self, "reasons", tuple(self.reasons))
+        object.__setattr__(self, "expected_improvements", tuple(self.expected_improvements))
         if len(self.reasons) != len(self.x):
             raise ValueError(f"expected a reason for each of {len(self.x)} points, got {self.reasons}")
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `event_from_json` builds an equal event."""
-        return {"event": "ask", "x": self.x.tolist(), "reasons": list(self.reasons)}
+        gains = list(self.expected_improvements)
+        return {"event": "ask", "x": self.x.tolist(), "reasons": list(self.reasons), "expected_improvements": gains}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ask) and np.array_equal(self.x, other.x) and self.reasons == other.reasons
+        return isinstance(other, Ask) and self.to_json() == other.to_json()
 
     __hash__ = None  # type: ignore[assignment]  # arrays make a poor key
 
@@ -72,21 +76,47 @@ class Tell:
     __hash__ = None  # type: ignore[assignment]  # arrays make a poor key
 
 
-Event = Ask | Tell
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Retract:
+    """What was told at a point is taken back: it stays in the log, and nothing is learned from it any more.
+
+    Attributes:
+        x: The point `d`, read-only.
+    """
+
+    x: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", read_only(as_floats(self.x, "x")))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which `event_from_json` builds an equal event."""
+        return {"event": "retract", "x": self.x.tolist()}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Retract) and np.array_equal(self.x, other.x)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays make a poor key
+
+
+Event = Ask | Tell | Retract
 
 
 def event_from_json(stored: Mapping[str, Any]) -> Event:
     """The event that `to_json` described.
 
     >>> event_from_json(Ask(np.zeros((1, 2)), ("initial",)).to_json())
-    Ask(x=array([[0., 0.]]), reasons=('initial',))
+    Ask(x=array([[0., 0.]]), reasons=('initial',), expected_improvements=())
 
     Raises:
         ValueError: it describes none.
     """
     match stored:
         case {"event": "ask", "x": x, "reasons": reasons}:
-            return Ask(np.array(x, dtype=np.float64), tuple(reasons))
+            return Ask(np.array(x, dtype=np.float64), tuple(reasons), tuple(stored.get("expected_improvements", ())))
         case {"event": "tell", "observations": observations}:
             return Tell(Observations.from_json(observations))
-    raise ValueError(f"expected a stored ask or tell, got the keys {', '.join(map(str, stored))}")
+        case {"event": "retract", "x": x}:
+            return Retract(np.array(x, dtype=np.float64))
+    raise ValueError(f"expected a stored ask, tell or retract, got the keys {', '.join(map(str, stored))}")

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from eign.arrays import Array, whole_number
+from eign.arrays import Array
 from eign.evaluation import Jacobian, Task
 from eign.space import Box
 from eign.strategies import strategy
+from eign.study.definition import checked_budget
 from eign.study.gradient_check.check import GradientCheck
+from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress
 from eign.study.run import Run
@@ -136,7 +138,7 @@ def _run(
         raise ValueError("resume=True: expected storage=, the file of the study to go on with")
     task = Task(fun, jac, args)
     box = Box(bounds)
-    evaluations, first = _checked_budget(budget, box.dim), _first_points(x0, box)
+    evaluations, first = checked_budget(budget) or 20 + 20 * box.dim, _first_points(x0, box)
     study = Optimizer if not (resume and as_path(storage).exists()) else _resumed
     with (
         hire(workers, task) as hired,
@@ -148,6 +150,7 @@ def _run(
             storage=storage,
             options=options,
             check_gradients=check_gradients,
+            budget=evaluations,
         ) as optimizer,
         Progress(evaluations, maximize=maximizing) if progress else nullcontext() as bar,
     ):
@@ -176,29 +179,23 @@ def _resumed(
     storage: Any,
     options: Mapping[str, Any] | None,
     check_gradients: GradientCheck,  # noqa: ARG001  # what the study began with holds
+    budget: int,  # noqa: ARG001  # a run may go on for longer than was planned
 ) -> Optimizer:
     """The study in the file, if it is the one that is asked for.
 
     Raises:
         ValueError: It is another one.
     """
-    checked = strategy(method).start(box.free_dim, options, 0, method=method).options
+    checked = strategy(method).checked_options(box.free_dim, options, method=method)
     study = Optimizer.resume(storage)
+    known, is_maximizing = handle(study).state.options, handle(study).definition.maximize
     asked_for = {"bounds": box, "method": method, "maximize": maximize, "options": checked, "seed": seed}
-    stored = (study.box, study.method, study.maximize, study.state.options, study.seed if seed is not None else None)
+    stored = (study.box, study.method, is_maximizing, known, study.seed if seed is not None else None)
     for (name, asked), there in zip(asked_for.items(), stored, strict=True):
         if asked != there:
             study.close()
             raise ValueError(f"{storage} holds another study: {name} = {there!r}, asked for {asked!r}; take a new file")
     return study
-
-
-def _checked_budget(budget: int | None, dim: int) -> int:
-    if budget is None:
-        return 20 + 20 * dim
-    if (count := whole_number(budget, least=1)) is None:
-        raise ValueError(f"budget={budget!r}, expected the number of evaluations: a whole number, at least 1")
-    return count
 
 
 def _first_points(x0: Any, box: Box) -> list[Array]:

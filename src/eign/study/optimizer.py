@@ -1,38 +1,22 @@
-"""Ask and tell: the border between a user, with units and a sign, and methods that maximise in the unit cube."""
+"""Ask and tell: what a user sees of a study."""
 
-import operator
-import threading
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, final
 
 import numpy as np
-import torch
 
-from eign.arrays import Array, as_floats, whole_number
-from eign.data import Numbers, Observations, to_unit
-from eign.formulas import stationarity
-from eign.interrupts import uninterrupted
+from eign.arrays import Array, whole_number
+from eign.data import Numbers, Observations
 from eign.space import SAME_POINT, Box
-from eign.strategies import State, strategy
-from eign.study.definition import Definition, checked_seed
-from eign.study.events import Ask, Event, Tell, event_from_json
-from eign.study.gradient_check.check import (
-    PROBE,
-    GradientCheck,
-    GradientWarning,
-    checked_mode,
-    message,
-    new_faults,
-    probe_point,
-)
+from eign.strategies.registry import strategy
+from eign.study.definition import Definition, checked_budget, checked_seed
+from eign.study.gradient_check.check import GradientCheck, checked_mode
 from eign.study.outlook import Outlook
-from eign.study.pending import Pending
-from eign.study.storage.study_file import Contents, StorageError, StudyFile, as_path, read_study
+from eign.study.storage.file_format import Contents
+from eign.study.storage.study_file import StudyFile, as_path, read_study
+from eign.study.study import Study
 
 
 @final
@@ -63,7 +47,7 @@ class Optimizer:
     True
     """
 
-    _file: StudyFile | None
+    _study: Study
 
     def __init__(
         self,
@@ -75,6 +59,7 @@ class Optimizer:
         storage: Any = None,
         options: Mapping[str, Any] | None = None,
         check_gradients: GradientCheck = "probe",
+        budget: int | None = None,
     ) -> None:
         """Start a study.
 
@@ -87,36 +72,21 @@ class Optimizer:
                 `Optimizer.resume` continues after any crash. None keeps it in memory.
             options: Settings of the method.
             check_gradients: Whether to warn, once, if gradients contradict the values. "probe" asks for a point or two
-                next to one that was told, after three evaluations for each coordinate: cheap beside a search that a
-                wrong gradient ruins. "passive" looks at the method's own points alone and misses more. False: no check.
+                next to one that was told, after three evaluations per coordinate: cheap beside a search that a wrong
+                gradient ruins. "passive" looks at the method's own points alone and misses more. False: no check.
+            budget: Evaluations in all that are planned, as a hint; None if that is open.
 
         Raises:
             FileExistsError: there is such a file already; see `resume`.
         """
         box = bounds if isinstance(bounds, Box) else Box(bounds)
         _check_resolution(box)
-        definition = Definition(box, method, checked_seed(seed), bool(maximize), checked_mode(check_gradients))
-        decades = box.decades.tolist()
-        state = strategy(method).start(box.free_dim, options, definition.seed, method=method, decades=decades)
-        self._begin(definition, state)
+        mode, count = checked_mode(check_gradients), checked_budget(budget)
+        definition = Definition(box, method, checked_seed(seed), bool(maximize), mode, count)
+        self._study = Study(definition, strategy(method).start(box, options, definition.seed, method=method))
         if storage is not None:
-            self._file = StudyFile.create(as_path(storage), definition.to_json(), state.to_json())
-
-    def _begin(self, definition: Definition, state: State) -> None:
-        """A study without events, in memory."""
-        self._definition = definition
-        self._box = definition.box
-        self._strategy = strategy(definition.method)
-        self._state = self._before_proposal = state
-        self._log: list[Event] = []
-        self._history = Observations.empty(self._box.dim)
-        self._data = Observations.empty(self._box.free_dim)
-        self._reasons: list[str] = []
-        self._pending = Pending(self._box)
-        self._warned = False
-        self._file = None
-        self._is_view = False
-        self._mutex = threading.RLock()
+            state = self._study.state.to_json()
+            self._study.file = StudyFile.create(as_path(storage), definition.to_json(), state)
 
     @classmethod
     def resume(cls, storage: Any, *, reissue: bool = True, wait: float = 0.0) -> "Optimizer":
@@ -134,30 +104,26 @@ class Optimizer:
         """
         file = StudyFile.open(as_path(storage), wait=wait)
         try:
-            optimizer = cls._restored(file.contents)
+            study = _study_of(file.contents)
         except BaseException:
             file.close()
             raise
-        optimizer._file = file
+        study.file = file
         if reissue:
-            optimizer._pending.unclaim()
-        return optimizer
+            study.pending.unclaim()
+        return cls._of(study)
 
     @classmethod
     def view(cls, storage: Any) -> "Optimizer":
         """A study as its file is now, to look at: also while another process holds it. `ask` and `tell` are errors."""
-        optimizer = cls._restored(read_study(as_path(storage)))
-        optimizer._is_view = True
-        return optimizer
+        study = _study_of(read_study(as_path(storage)))
+        study.is_view = True
+        return cls._of(study)
 
     @classmethod
-    def _restored(cls, contents: Contents) -> "Optimizer":
+    def _of(cls, study: Study) -> "Optimizer":
         optimizer = cls.__new__(cls)
-        definition = Definition.from_json(contents.definition)
-        state = strategy(definition.method).restored(State.from_json(contents.state))
-        optimizer._begin(definition, state)
-        for event in contents.events:
-            optimizer._fold(event_from_json(event), state)
+        optimizer._study = study
         return optimizer
 
     def ask(self, n: int | None = None) -> Array:
@@ -169,42 +135,13 @@ class Optimizer:
         Raises:
             StorageError: the file cannot be written; nothing was asked then.
         """
-        count = 1 if n is None else _checked_count(n)
-        with self._mutex:
-            self._check_not_a_view()
-            again = self._pending.unclaimed(count)
-            fresh = np.empty((0, self._box.dim))
-            if len(again) < count:
-                fresh = self._ask_fresh(count - len(again))
-            points = np.concatenate([self._pending.claim(again), fresh])
+        points = self._study.ask(1 if n is None else _checked_count(n))
         return np.array(points[0] if n is None else points)
-
-    def propose(self, pending: Numbers, *, number: int) -> Array:
-        """The point (d,) that `ask` would give after `number` others, of which just the `pending` ones are not told.
-
-        Nothing is recorded but what was learned from the data: this is for studies whose points are kept elsewhere,
-        as in a database with several processes.
-
-        Args:
-            pending: Points that are being evaluated (m, d), user units; may be empty.
-            number: Points handed out before this one by anyone. Randomness comes from the seed and this number.
-        """
-        points = np.reshape(as_floats(pending, "pending"), (-1, self._box.dim))
-        state = replace(self._state, asked=operator.index(number))
-        with pinned_threads():
-            proposed, state = self._strategy.propose(state, self._data, self._box.to_unit(points), 1)
-        self._before_proposal = self._state
-        self._state = replace(state, asked=self._state.asked)
-        return np.array(self._box.from_unit(proposed)[0])
-
-    def withdraw(self) -> None:
-        """Undo the last `propose`, right after it: its point will not be evaluated, and is no step of the method."""
-        self._state = self._before_proposal
 
     def tell(
         self,
-        x: Numbers | Mapping[str, float],
-        y: Numbers | None,
+        x: Numbers | Mapping[str, float] | Observations,
+        y: Numbers | None = None,
         grad: Numbers | Mapping[str, float] | None = None,
         y_var: Numbers | None = None,
         grad_var: Numbers | Mapping[str, float] | None = None,
@@ -212,7 +149,8 @@ class Optimizer:
         """Report evaluations, in any order, also of points that were never asked for.
 
         Args:
-            x: One point (d,) or many (n, d), user units; a dict for one point if the bounds have names.
+            x: One point (d,) or many (n, d), user units; a dict for one point if the bounds have names. Or
+                `Observations`, as `history` and `eign.read_table` give them, and nothing else.
             y: Its value, or (n,) values. None, NaN or infinite without a gradient: the evaluation failed.
             grad: Its gradient (d,), or (n, d); None or NaN where it is missing.
             y_var: Variance of the noise on y, if known.
@@ -223,13 +161,24 @@ class Optimizer:
             StorageError: the file cannot be written. What was told is kept in memory, is part of the message, and is
                 written by the next call that can: `ask`, `tell` or `close`.
         """
-        point = self._box.from_dict(x) if isinstance(x, Mapping) else x
+        if isinstance(x, Observations):
+            if any(part is not None for part in (y, grad, y_var, grad_var)):
+                raise TypeError("Observations have their values and gradients with them: tell(observations)")
+            self._study.tell(x)
+            return
         slope, spread = self._by_coordinate(grad, "grad"), self._by_coordinate(grad_var, "grad_var")
-        self._take(Observations.empty(self._box.dim).append(point, y, slope, y_var, spread))
+        self._study.tell(Observations.empty(self.box.dim).append(self._point(x), y, slope, y_var, spread))
 
-    def tell_observations(self, told: Observations) -> None:
-        """Report evaluations that are `Observations` already, as `eign.read_table` gives them; else as `tell`."""
-        self._take(told)
+    def retract(self, x: Numbers | Mapping[str, float]) -> int:
+        """Take back what was told at a point, as if it had never been; returns how many evaluations that were.
+
+        The log of the study keeps it, and the method learns anew from what is left. To correct a value, retract the
+        point and tell it again.
+
+        Raises:
+            ValueError: nothing was told there.
+        """
+        return self._study.retract(np.asarray(self._point(x), dtype=np.float64))
 
     def close(self) -> None:
         """Let others have the study's file; also the end of a `with` block. Without a file this does nothing.
@@ -237,8 +186,7 @@ class Optimizer:
         Raises:
             StorageError: something told could not be written, and still cannot.
         """
-        if self._file is not None:
-            self._file.close()
+        self._study.close()
 
     @property
     def best(self) -> Best:
@@ -247,43 +195,38 @@ class Optimizer:
         Raises:
             ValueError: no value has been told yet.
         """
-        row, history = self._best_row(), self._history
+        row, history = self._study.best_row(), self._study.history
         return Best(np.array(history.x[row]), float(history.y[row]), np.array(history.grad[row]))
 
     @property
     def history(self) -> Observations:
-        """All that was told, in user units and in the order it came in."""
-        return self._history
-
-    @property
-    def pending(self) -> Array:
-        """Points that were asked and not told (m, d), user units."""
-        return self._pending.x
+        """All that was told and not retracted, in user units and in the order it came in."""
+        return self._study.history
 
     @property
     def reasons(self) -> list[str]:
         """Why each point of the history was proposed, in one word; "told" if it never was."""
-        return list(self._reasons)
+        return list(self._study.reasons)
 
     @property
-    def pending_reasons(self) -> list[str]:
-        """Why each pending point was proposed."""
-        return self._pending.reasons
+    def pending(self) -> Array:
+        """Points that were asked and not told (m, d), user units."""
+        return self._study.pending.x
 
     @property
     def box(self) -> Box:
         """The region that is searched."""
-        return self._box
+        return self._study.box
 
     @property
     def method(self) -> str:
         """The name of the method."""
-        return self._definition.method
+        return self._study.definition.method
 
     @property
-    def maximize(self) -> bool:
-        """Whether larger values are better."""
-        return self._definition.maximize
+    def seed(self) -> int:
+        """The seed given or drawn."""
+        return self._study.definition.seed
 
     def outlook(self) -> Outlook:
         """What the method believes of f and looks for next; changes nothing.
@@ -291,158 +234,33 @@ class Optimizer:
         Raises:
             ValueError: the method has no surrogate, or no value has been told yet.
         """
-        with pinned_threads():
-            belief = self._strategy.belief(self._state, self._data, self._pending.units)
+        belief = self._study.belief()
         if belief is None:
-            reason = f"method {self.method!r} has no surrogate" if self._data.has_y.any() else "no value is told yet"
+            told = self._study.data.has_y.any()
+            reason = f"method {self.method!r} has no surrogate" if told else "no value is told yet"
             raise ValueError(f"there is no outlook: {reason}")
-        return Outlook(belief, self._box, -1.0 + 2.0 * self.maximize)
+        return Outlook(belief, self.box, 1.0 if self._study.definition.maximize else -1.0)
 
-    @property
-    def seed(self) -> int:
-        """The seed given or drawn."""
-        return self._definition.seed
-
-    @property
-    def storage(self) -> Path | None:
-        """The study's file; None if it is in memory."""
-        return None if self._file is None else self._file.path
-
-    @property
-    def state(self) -> State:
-        """What the method carries to its next proposal."""
-        return self._state
-
-    @property
-    def stationarity(self) -> float | None:
-        """Norm of the projected gradient at the best point, in the unit cube and over the deviation of the values.
-
-        None where it is not known: too few values, or a gradient that is missing in part.
-        """
-        if (spread := self._spread()) is None:
-            return None
-        row = self._best_row()
-        x, grad = torch.tensor(self._data.x[row]), torch.tensor(self._data.grad[row])
-        norm = float(stationarity(x, grad).sqrt())
-        return norm / spread if np.isfinite(norm) else None
-
-    @property
-    def expected_improvement(self) -> float | None:
-        """What the method expects of the last point it proposed, over the deviation of the values; None if unknown."""
-        spread, gain = self._spread(), self._state.expected_improvement
-        return None if spread is None or gain is None else gain / spread
-
-    @property
-    def expects_improvement(self) -> bool:
-        """Whether the method says, once its initial design is told, what it expects of a point."""
-        return self._strategy.expects_improvement
-
-    def _take(self, told: Observations) -> None:
-        with self._mutex:
-            self._check_not_a_view()
-            before = len(self._data)
-            told = replace(told, x=self._pending.as_asked(told.x))
-            self._record(Tell(told), self._strategy.update(self._state, self._inside(told)))
-            self._check_gradients(before)
-
-    def _record(self, event: Event, state: State) -> None:
-        """The one way in which anything changes: the event is written, and what follows from it is updated.
-
-        An ask that cannot be written did not happen. A tell did: an evaluation may have taken hours.
-        """
-        with uninterrupted():
-            try:
-                if self._file is not None:
-                    self._file.append(event.to_json(), state.to_json(), keep=isinstance(event, Tell))
-            except StorageError as error:
-                if isinstance(event, Ask):
-                    raise
-                self._fold(event, state)
-                raise StorageError(
-                    f"{error}. The evaluation is kept in memory and written by the next ask, tell or close; should "
-                    f"this process end before that, tell it again: {event.as_arguments()}"
-                ) from error
-            self._fold(event, state)
-
-    def _fold(self, event: Event, state: State) -> None:
-        """The study after a further event."""
-        match event:
-            case Ask(x, reasons):
-                self._pending.add(x, reasons)
-            case Tell(told):
-                data = self._inside(told)
-                self._data = self._data.append(data.x, data.y, data.grad, data.y_var, data.grad_var)
-                self._history = self._history.append(told.x, told.y, told.grad, told.y_var, told.grad_var)
-                self._reasons += [self._pending.drop(point) for point in data.x]
-        self._log.append(event)
-        self._state = self._before_proposal = state
-
-    def _check_not_a_view(self) -> None:
-        if self._is_view:
-            raise ValueError("this study was opened to look at; continue it with Optimizer.resume")
-
-    def _ask_fresh(self, count: int) -> Array:
-        """So many points that nobody has been given: one for the gradient check, if that is due, and the method's."""
-        pending = self._pending.units
-        with pinned_threads():
-            probe = probe_point(self._definition.check_gradients, self._data, self._widths(), pending, self._probes())
-            probes = np.empty((0, self._box.free_dim)) if probe is None else probe[None]
-            taken = np.concatenate([pending, probes])
-            units, state = self._strategy.propose(self._state, self._data, taken, count - len(probes))
-        points = self._box.from_unit(np.concatenate([probes, units]))
-        self._record(Ask(points, (PROBE,) * len(probes) + tuple(state.reasons)), state)
-        return points
-
-    def _probes(self) -> int:
-        """Points asked for that the method did not propose."""
-        return sum(len(event.x) for event in self._log if isinstance(event, Ask)) - self._state.asked
-
-    def _widths(self) -> Array:
-        """What the cube's units are in the user's at each point told, `n x d`."""
-        return self._box.unit_scale(self._history.x)
-
-    def _check_gradients(self, before: int) -> None:
-        """Warn, once in a study, if gradients and values contradict each other since row `before`."""
-        with pinned_threads():
-            found = (
-                () if self._warned else new_faults(self._definition.check_gradients, self._data, self._widths(), before)
-            )
-        if found:
-            self._warned = True
-            free = np.flatnonzero(self._box.free).tolist()
-            labels = [f"coordinate {i}" if self._box.names is None else repr(self._box.names[i]) for i in free]
-            warnings.warn(message(found, labels), GradientWarning, stacklevel=4)  # at the caller of tell
-
-    def _best_row(self) -> int:
-        candidates = np.flatnonzero(self._data.has_y)
-        if not len(candidates):
-            raise ValueError("there is no best point yet: no finite value has been told")
-        with pinned_threads():
-            believed = self._strategy.estimates(self._state, self._data)
-        return int(candidates[np.argmax(believed[candidates])])
-
-    def _spread(self) -> float | None:
-        """Standard deviation of the values; None if there is none."""
-        values = self._data.y[self._data.has_y]
-        spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-        return spread if spread > 0.0 else None
-
-    def _inside(self, told: Observations) -> Observations:
-        """In the unit cube, to be maximised: the one place where signs turn, of values and gradients together."""
-        data = to_unit(told, self._box)
-        if self._definition.maximize:
-            return data
-        return Observations(data.x, -data.y, -data.grad, data.y_var, data.grad_var)
+    def _point(self, x: Any) -> Any:
+        return self.box.from_dict(x) if isinstance(x, Mapping) else x
 
     def _by_coordinate(self, values: Numbers | Mapping[str, float] | None, what: str) -> Numbers | None:
         """What a dict gives by name, in the order of the coordinates; anything else as it is."""
         if not isinstance(values, Mapping):
             return values
-        names = self._box.names or ()
+        names = self.box.names or ()
         unknown = [name for name in values if name not in names]
         if unknown:
             raise ValueError(f"{what} has unknown names {unknown}, expected some of {list(names)}")
         return [values.get(name) for name in names]
+
+    def __repr__(self) -> str:
+        study = self._study
+        goal = "maximize" if study.definition.maximize else "minimize"
+        best = f", best {self.best.y:.6g}" if study.history.has_y.any() else ""
+        where = "" if study.file is None else f", storage {str(study.file.path)!r}"
+        counts = f"{len(study.history)} told, {len(study.pending.reasons)} pending"
+        return f"<Optimizer {goal} {self.box.dim}-d, method {self.method!r}, {counts}{best}{where}>"
 
     def __enter__(self) -> Self:
         return self
@@ -452,24 +270,9 @@ class Optimizer:
     ) -> None:
         self.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        if self._file is not None:
-            raise TypeError("a study in a file cannot be copied; look at it elsewhere with Optimizer.view(file)")
-        return {name: value for name, value in vars(self).items() if name != "_mutex"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _mutex=threading.RLock())
-
-
-@contextmanager
-def pinned_threads() -> Iterator[None]:
-    """One torch thread inside the block: sums in another order give other bits, and small problems are faster so."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+def _study_of(contents: Contents) -> Study:
+    return Study.from_json(contents.definition, contents.state, contents.events)
 
 
 def _check_resolution(box: Box) -> None:

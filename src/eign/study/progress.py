@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 
 
@@ -40,7 +41,7 @@ class Progress:
             best = f"{point.y:.6g}"
             known = point.grad[np.isfinite(point.grad)]
             slope = f"{np.linalg.norm(known):.2g}" if len(known) else "-"
-        purposes = optimizer.pending_reasons or optimizer.reasons
+        purposes = handle(optimizer).pending.reasons or optimizer.reasons
         reason = f"({purposes[-1]})" if purposes else ""
         self._bar.update(self._task, completed=len(history), running=running, reason=reason, best=best, slope=slope)
 

@@ -15,6 +15,7 @@ from scipy.optimize import OptimizeResult
 from eign.arrays import Array
 from eign.evaluation import Evaluation, Raised, Task
 from eign.interrupts import uninterrupted
+from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 from eign.study.pending import TOLD
 from eign.study.progress import Progress
@@ -140,7 +141,7 @@ class Run:
             message=message,
             history=history,
             reasons=self.optimizer.reasons,
-            maximize=self.optimizer.maximize,
+            maximize=handle(self.optimizer).definition.maximize,
         )
         return result
 
@@ -200,12 +201,14 @@ class Run:
         """The reason to stop by `tol`, if there is one."""
         if self.tol is None:
             return None
-        slope, gain = self.optimizer.stationarity, self.optimizer.expected_improvement
+        slope, gain = handle(self.optimizer).convergence()
         measured = {"projected gradient": slope, "expected improvement": gain}
         known = {name: value for name, value in measured.items() if value is not None}
         if not known or any(value > self.tol for value in known.values()):
             return None
-        if (slope is None and self._gradients()) or (gain is None and self.optimizer.expects_improvement):
+        if (slope is None and self._gradients()) or (
+            gain is None and handle(self.optimizer).strategy.expects_improvement
+        ):
             return None
         listed = " and ".join(f"{name} {value:.1e}" for name, value in known.items())
         return f"converged: {listed} at most tol = {self.tol:g}"

@@ -119,7 +119,7 @@ def _check_names(experiment: Experiment, where: str) -> None:
         for problem in experiment.problems:
             try:
                 options = run_options(problem, method)
-                strategy(method.method).start(dims[problem.label], options, 0, method=method.method)
+                strategy(method.method).checked_options(dims[problem.label], options, method=method.method)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"{where}.method[{number}]: {error}") from error
 

@@ -20,10 +20,9 @@ import torch
 from eign.arrays import Array
 from eign.data import Observations, to_unit
 from eign.formulas import stationarity
-from eign.numerics.threads import single_threaded_blas
+from eign.numerics.threads import pinned_threads, single_threaded_blas
 from eign.problems import Problem
 from eign.strategies import strategy
-from eign.study.optimizer import pinned_threads
 from eign_lab.runs.experiment import RunSpec, build_problem
 from eign_lab.runs.run_log import RunLog
 
@@ -73,21 +72,19 @@ def _with_evaluation(run: RunSpec, log: RunLog, problem: Problem) -> RunLog:
     """The log after one more point was proposed and evaluated."""
     box, method = problem.bounds, strategy(run.method)
     state = (
-        method.start(box.free_dim, run.options, run.seed, method=run.method)
-        if log.state is None
-        else method.restored(log.state)
+        method.start(box, run.options, run.seed, method=run.method) if log.state is None else method.restored(log.state)
     )
     start = time.perf_counter()
-    points, state = method.propose(state, to_unit(log.observations, box), np.empty((0, box.free_dim)), 1)
+    [proposal], state = method.propose(state, to_unit(log.observations, box), np.empty((0, box.free_dim)), 1)
     elapsed = time.perf_counter() - start
-    x = box.from_unit(points)[0]
+    x = box.from_unit(proposal.x)
     value, gradient = problem(x)
     told = Observations.empty(box.dim).append(x, value, gradient)
     inside = to_unit(told, box)
     is_initial = len(log) < run.options.get("n_init", 0)
     return RunLog(
         log.observations.append(x, value, gradient),
-        method.update(state, inside),
+        state.after(inside),
         seconds=np.append(log.seconds, np.nan if is_initial else elapsed),
         stationarity=np.append(log.stationarity, _gradient_norm(inside)),
     )

@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 from eign.study.storage.file_format import dumps
 from eign.study.storage.study_file import read_study
@@ -127,7 +128,7 @@ def undisturbed(method, seed):
     for _ in range(BUDGET):
         x = study.ask()
         study.tell(x, *evaluate(x))
-    return dumps([[event.to_json() for event in study._log], study.state.to_json()])
+    return dumps([[event.to_json() for event in handle(study).log], handle(study).state.to_json()])
 
 
 def run_study(directory, method, seed):

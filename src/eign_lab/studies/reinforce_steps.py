@@ -7,9 +7,7 @@ import sys
 
 import numpy as np
 
-from eign import problems
-from eign.data import Observations, to_unit
-from eign.strategies import strategy
+from eign import Optimizer, problems
 
 PROBLEMS = ("acrobot-6", "cartpole-13", "cartpole-fixed-13")
 STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -19,15 +17,14 @@ FIRST_SEED = 1000
 
 def best_return(name: str, step: float, seed: int) -> tuple[float, float]:
     """Best of the initial design and best of all; the method alone, without the checks of a study."""
-    problem, method = problems.get(name, seed=seed), strategy("reinforce")
-    state, data = method.start(problem.dim, {"step": step}, seed), Observations.empty(problem.dim)
+    problem = problems.get(name, seed=seed)
+    options = {"method": "reinforce", "options": {"step": step}, "check_gradients": False}
+    optimizer = Optimizer(problem.bounds, seed=seed, maximize=True, **options)
     for _ in range(BUDGET):
-        points, state = method.propose(state, data, np.empty((0, problem.dim)), 1)
-        x = problem.bounds.from_unit(points)
-        told = to_unit(Observations(x, *problem.evaluate(x)), problem.bounds)
-        data = data.append(told.x, told.y, told.grad)
-        state = method.update(state, told)
-    return float(data.y[: 3 * problem.dim].max()), float(data.y.max())
+        x = optimizer.ask()
+        optimizer.tell(x, *problem(x))
+    values = optimizer.history.y
+    return float(values[: 3 * problem.dim].max()), float(values.max())
 
 
 def main() -> None:

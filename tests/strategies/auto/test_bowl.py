@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import ortho_group
 
 from auto_cases import design
+from cases import cube
 from eign.data import Observations
 from eign.problems import Problem, get, shifted
 from eign.strategies import strategy
@@ -127,7 +128,7 @@ def test_a_model_that_knows_the_top_to_be_low_saves_the_evaluation():
     def next_reason(problem: Problem) -> str:
         data = _seen(problem, design(14, 5, 0))
         assert bowl_top(data, evidence=LIKELY) is not None
-        state = auto.propose_one(auto.start(5, {"bowl": False}, 0), data, nothing)[1]
+        state = auto.propose_one(auto.start(cube(5), {"bowl": False}, 0), data, nothing)[1]
         return auto.propose_one(replace(state, options={**state.options, "bowl": True}), data, nothing)[1].reason
 
     assert next_reason(shifted(get("styblinski-tang", 5), seed=2)) != "initial"

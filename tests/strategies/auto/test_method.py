@@ -9,13 +9,15 @@ import pytest
 import torch
 
 from auto_cases import coupled, design, observe, options
+from cases import cube
 from eign import problems
 from eign.data import Observations
 from eign.models.selection import fitted
 from eign.strategies import State, strategy
-from eign.strategies.auto import strategy as auto_strategy
+from eign.strategies.auto import method as auto_method
 from eign.strategies.auto.memory import VERSION, Climb, Descent, Expectation, Memory
 from eign.study import Optimizer
+from eign.study.handle import handle
 
 # Where the run of the fixture has come to by then, with some room.
 FIRST_RESTART = 25
@@ -35,9 +37,9 @@ def run(function: Callable[[np.ndarray], Answer], count: int, **chosen: object) 
     reasons = []
     for _ in range(count):
         x = opt.ask()
-        reasons.append(opt.state.reason)
-        stored = json.loads(json.dumps(opt.state.to_json(), allow_nan=False))
-        assert State.from_json(stored) == opt.state
+        reasons.append(handle(opt).last_reason)
+        stored = json.loads(json.dumps(handle(opt).state.to_json(), allow_nan=False))
+        assert State.from_json(stored) == handle(opt).state
         opt.tell(x, *function(x))
     return opt, reasons
 
@@ -70,7 +72,7 @@ def test_memory_survives_json():
 
 def test_a_memory_of_another_version_is_forgotten_and_the_run_goes_on():
     opt, _ = run(wave, 9)
-    stored = opt.state.to_json()
+    stored = handle(opt).state.to_json()
     stored["memory"] = {"descents": 3, "fit": {"kernel": "unheard of"}}
     stored["options"] = {"descents": 0.33, "local": False}
     old = strategy("auto").restored(State.from_json(stored))
@@ -97,7 +99,7 @@ def long_run() -> tuple[Optimizer, list[str]]:
 def test_every_kind_of_step_has_its_turn_and_is_counted(long_run):
     opt, reasons = long_run
     assert set(reasons) == REASONS
-    spent = opt.state.memory["spent"]
+    spent = handle(opt).state.memory["spent"]
     assert spent == {kind: reasons.count(kind) for kind in spent}
     assert set(spent) == REASONS - {"initial"}
 
@@ -128,13 +130,13 @@ def test_steps_that_are_switched_off_do_not_come(chosen, kind, long_run):
 @pytest.mark.parametrize(("is_wrong", "first"), [(False, 20), (True, 8)])
 def test_the_model_has_its_turn_before_a_restart_however_good_the_first_point_was(is_wrong, first, monkeypatch):
     # Never blind: only the lack of gains counts, and whether the model is wrong.
-    monkeypatch.setattr(auto_strategy, "_BLIND", 0.0)
+    monkeypatch.setattr(auto_method, "_BLIND", 0.0)
     monkeypatch.setattr(Memory, "is_wrong", is_wrong)
     opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"local": False, "bowl": False}, check_gradients=False)
     begun = []
     for count in range(24):
         x = opt.ask()
-        begun.append(opt.state.reason == "restart")
+        begun.append(handle(opt).last_reason == "restart")
         value, gradient = wave(x)
         opt.tell(x, value + 5.0 * (count > 0), gradient)
     # A design of d + 3, and three times d + 3 evaluations without gain, or half of d + 3.
@@ -154,7 +156,7 @@ def test_a_model_that_promises_what_does_not_come_hands_over_to_a_descent_on_the
     descents = 0
     for _ in range(45):
         x = opt.ask()
-        descents += opt.state.memory.get("descent") is not None
+        descents += handle(opt).state.memory.get("descent") is not None
         value, gradient = wave(x)
         opt.tell(x, np.round(value, 1), 10.0 * gradient)
     assert descents > 0
@@ -168,15 +170,15 @@ def test_where_the_model_is_wrong_restarts_are_descents_on_the_function_unless_v
     begun = set()
     for _ in range(40):
         x = opt.ask()
-        if opt.state.reason == "restart":
-            begun |= {name for name in ("descent", "climb") if opt.state.memory[name] is not None}
+        if handle(opt).last_reason == "restart":
+            begun |= {name for name in ("descent", "climb") if handle(opt).state.memory[name] is not None}
         opt.tell(x, *wave(x))
     assert begun == {kind}
 
 
 def test_places_where_searches_ended_are_told_points_apart_from_each_other(long_run):
     opt, _ = long_run
-    optima = np.array(opt.state.memory["optima"])
+    optima = np.array(handle(opt).state.memory["optima"])
     assert len(optima) >= 2
     assert closest_pair(optima) > 1e-9
     assert all(np.abs(opt.history.x - x).max(axis=1).min() <= 1e-9 for x in optima)
@@ -189,7 +191,7 @@ def test_a_point_that_is_pending_is_not_proposed_again():
         x = design(dim + 6, dim)
         data = Observations(x, x.sum(axis=1), np.ones_like(x))
         corner = np.ones((1, dim))
-        points, _ = chosen.propose(chosen.update(chosen.start(dim, {}, 5), data), data, corner, 3)
+        points, _ = chosen.propose(chosen.start(cube(dim), {}, 5).after(data), data, corner, 3)
         assert closest_pair(np.concatenate([points, corner, x])) > 1e-9
 
 
@@ -198,15 +200,15 @@ def test_a_local_step_that_another_process_takes_is_left_to_it():
     opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"climbs": False}, check_gradients=False)
     seen = 0
     for number in range(30):
-        x = opt.propose([], number=number)
+        x = handle(opt).propose([], number=number)
         step = np.abs(x - opt.history.x[opt.history.y.argmin()]).max() if len(opt.history) else 0.0
-        if opt.state.reason == "local" and step > 1e-3:
+        if handle(opt).last_reason == "local" and step > 1e-3:
             seen += 1
-            opt.withdraw()
-            other = opt.propose([x + 0.01 * step], number=number)
+            handle(opt).withdraw()
+            other = handle(opt).propose([x + 0.01 * step], number=number)
             assert np.abs(other - x).max() > 0.02 * step
-            opt.withdraw()
-            assert np.array_equal(opt.propose([], number=number), x)
+            handle(opt).withdraw()
+            assert np.array_equal(handle(opt).propose([], number=number), x)
         opt.tell(x, *wave(x))
     assert seen > 0
 
@@ -216,11 +218,11 @@ def test_a_local_step_that_was_given_up_is_not_waited_for():
     opt = Optimizer([(0.0, 1.0)] * 2, seed=2, options={"climbs": False}, check_gradients=False)
     given_up, local = False, 0
     for number in range(30):
-        x = opt.propose([], number=number)
-        if opt.state.reason == "local" and not given_up:
+        x = handle(opt).propose([], number=number)
+        if handle(opt).last_reason == "local" and not given_up:
             given_up = True
-            x = opt.propose([], number=number + 100)
-        local += given_up and opt.state.reason == "local"
+            x = handle(opt).propose([], number=number + 100)
+        local += given_up and handle(opt).last_reason == "local"
         opt.tell(x, *wave(x))
     assert given_up
     assert local > 1
@@ -233,7 +235,7 @@ def test_an_optimum_is_not_evaluated_over_and_over():
     steps = []
     for _ in range(36):
         x = opt.ask()
-        if opt.state.reason == "local":
+        if handle(opt).last_reason == "local":
             steps.append(closest_pair(problem.bounds.to_unit(np.vstack([opt.history.x, x]))))
         opt.tell(x, *problem(x))
     assert len(steps) > 4
@@ -247,7 +249,7 @@ def test_an_infinite_value_does_not_make_every_climb_hopeless():
     reasons = []
     for _ in range(40):
         x = opt.ask()
-        reasons.append(opt.state.reason)
+        reasons.append(handle(opt).last_reason)
         opt.tell(x, *wave(x))
     climbs = "".join("r" if reason == "restart" else " " for reason in reasons).split()
     assert max(map(len, climbs)) > 2
@@ -297,5 +299,5 @@ def test_hard_data(answer):
     assert opt.box.contains(opt.history.x).all()
     assert closest_pair(opt.history.x) > 1e-9
     chosen = strategy("auto")
-    belief = chosen.belief(opt.state, opt._data, np.empty((0, 2)))
-    assert all(torch.isfinite(part).all() for part in belief.model.moments(torch.tensor(opt._data.x)))
+    belief = chosen.belief(handle(opt).state, handle(opt).data, np.empty((0, 2)))
+    assert all(torch.isfinite(part).all() for part in belief.model.moments(torch.tensor(handle(opt).data.x)))

@@ -11,6 +11,7 @@ from eign.study.gradient_check.check import PROBE, new_faults
 from eign.study.gradient_check.faults import Fault, common_faults, hidden_changes, message, repaired_bounds
 from eign.study.gradient_check.neighbours import NEAR, judge
 from eign.study.gradient_check.probe import propose_probe
+from eign.study.handle import handle
 
 BOUNDS = [(0.0, 1.0), (-2.0, 6.0), (0.0, 0.5)]
 BOX = Box(BOUNDS)
@@ -175,7 +176,7 @@ def test_bad_modes(mode):
 
 def test_probes_leave_the_points_of_the_method_as_they_are():
     opt, _ = study(count=20)
-    assert opt.state.asked == 19
+    assert handle(opt).state.asked == 19
     np.testing.assert_array_equal(
         [x for x in opt.history.x if not any(x is probe or (x == probe).all() for probe in probes(opt))],
         BOX.from_unit([design_point(0, 3, index) for index in range(19)]),
@@ -189,7 +190,7 @@ def test_failed_probes_are_not_repeated_for_ever():
         x = opt.ask()
         opt.tell(x, *(wavy(x) if tuple(x) in own else (None, None)))
     assert opt.history.n_failed == 2
-    assert opt.state.asked == 38
+    assert handle(opt).state.asked == 38
 
 
 def test_a_slope_that_is_never_told_is_no_obstacle():
@@ -212,7 +213,7 @@ def test_batches_and_late_answers():
     for x in np.vstack([more, batch[::-1]]):
         opt.tell(x, *wavy(x))
     assert len(opt.pending) == 0
-    assert opt._probes() == 1
+    assert handle(opt).probes() == 1
 
 
 @pytest.mark.parametrize("factor", [1.0, -1.0])
@@ -229,7 +230,7 @@ def test_a_study_that_goes_on_from_its_file_asks_for_the_same_and_warns_once(tmp
             value, grad = wavy(x)
             again.tell(x, value, change(grad))
         assert again.history == whole.history
-        assert again.reasons.count(PROBE) == again._probes()
+        assert again.reasons.count(PROBE) == handle(again).probes()
     assert before + [str(warning.message) for warning in caught] == messages
     assert len(messages) == (factor < 0)
 
@@ -274,7 +275,7 @@ def test_names_and_fixed_coordinates():
 @pytest.mark.parametrize("mode", ["probe", "passive"])
 def test_what_was_known_before_is_not_new(mode):
     opt, _ = study(lambda grad: -grad, count=16, check_gradients=mode)
-    seen = [n for n in range(1, 17) if new_faults(mode, opt._data[:n], opt._widths()[:n], n - 1)]
+    seen = [n for n in range(1, 17) if new_faults(mode, handle(opt).data[:n], opt._widths()[:n], n - 1)]
     assert len(seen) == 1
 
 

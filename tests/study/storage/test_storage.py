@@ -19,6 +19,7 @@ import pytest
 from eign import Box, Optimizer
 from eign.data import Observations
 from eign.interrupts import uninterrupted
+from eign.study.handle import handle
 from eign.study.storage.file_format import FORMAT, dumps, journal_of, loads
 from eign.study.storage.lock import Holder, Lock
 from eign.study.storage.study_file import StorageError, read_study
@@ -66,7 +67,7 @@ class TestResume:
                 step(resumed, 7 - len(resumed.history))
                 assert resumed.history == undisturbed.history
                 assert resumed.reasons == undisturbed.reasons
-                assert resumed.state == undisturbed.state
+                assert handle(resumed).state == handle(undisturbed).state
                 assert [event.to_json() for event in resumed._log] == [event.to_json() for event in undisturbed._log]
 
     def test_points_that_were_never_told_come_first(self, path):
@@ -99,18 +100,18 @@ class TestResume:
                     mine.view(np.int64)[~np.isnan(mine)], theirs.view(np.int64)[~np.isnan(mine)]
                 )
                 np.testing.assert_array_equal(np.isnan(mine), np.isnan(theirs))
-            assert opt.maximize
+            assert handle(opt).definition.maximize
             assert opt.reasons == ["told"] * 4
 
     def test_box_method_options_and_seed_are_kept(self, path):
         box = Box({"rate": (1e-6, 1.0), "depth": (3, 3), "width": (0, 1)}, log=["rate"])
         with Optimizer(box, method="ei-gn", storage=path, options={"alpha": 0.3, "noise": "learn"}) as opt:
             seed = opt.seed
-            assert opt.storage == path
+            assert handle(opt).file.path == path
         with Optimizer.resume(str(path)) as opt:
             assert (opt.box, opt.method, opt.seed) == (box, "ei-gn", seed)
-            assert opt.state.options["alpha"] == 0.3
-            assert opt.state.options["noise"] == "learn"
+            assert handle(opt).state.options["alpha"] == 0.3
+            assert handle(opt).state.options["noise"] == "learn"
         assert set(read_study(path).definition["versions"]) == {"eign", "python", "torch", "numpy", "scipy", "botorch"}
 
     def test_reasons(self, path):
@@ -120,7 +121,7 @@ class TestResume:
             opt.ask()
         with Optimizer.resume(path) as opt:
             assert opt.reasons == ["initial", "initial", "random", "told"]
-            assert opt.pending_reasons == ["random"]
+            assert handle(opt).pending.reasons == ["random"]
 
 
 class TestFile:
@@ -241,7 +242,7 @@ class TestRefused:
     def test_a_flipped_bit_is_refused_or_changes_nothing(self, path):
         with Optimizer(SQUARE, method="sobol", seed=0, storage=path) as opt:
             step(opt, 12)
-            history, state = opt.history, opt.state
+            history, state = opt.history, handle(opt).state
         whole, rng, noticed = path.read_bytes(), np.random.default_rng(0), 0
         for where in [*range(16, 100, 3), *rng.integers(100, len(whole), 150).tolist()]:
             damaged = bytearray(whole)
@@ -253,7 +254,7 @@ class TestRefused:
                 noticed += 1
             else:
                 assert found.history == history
-                assert found.state == state
+                assert handle(found).state == state
             assert path.read_bytes() == damaged
             assert files_beside(path) == ["study.db"]
         assert noticed > 30, "much of so small a file is empty space"

@@ -44,7 +44,7 @@ from eign.strategies.auto.views import SeenAcquisition, SeenModel
 from eign.strategies.design import generator, initial_proposal
 from eign.strategies.multistart import replay
 from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
-from eign.strategies.strategy import Belief, State, Strategy
+from eign.strategies.strategy import Belief, Proposal, State, Strategy
 
 # Below this an expected gain is nothing, and the best point an optimum.
 _NOTHING: Final = 1e-7
@@ -100,7 +100,7 @@ class Auto(Strategy):
             "rows": Option(None, whole(least=1), "of the covariance matrix; None is 600, or twenty gradients"),
         }
 
-    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Array, State]:
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """A point of the design, the next of a descent, or the best step on the model."""
         if _is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
@@ -109,28 +109,29 @@ class Auto(Strategy):
         memory = settled(memory, before.seen(data), before.points(pending))
         memory = _in_likelier_coordinates(state, memory, data)
         coordinates = _coordinates(state, logs=memory.logs)
-        x, state = self._proposed(state, memory, coordinates.seen(data), coordinates.points(pending))
-        return coordinates.undo(x), state
+        proposal, state = self._proposed(state, memory, coordinates.seen(data), coordinates.points(pending))
+        return proposal._replace(x=coordinates.undo(proposal.x)), state
 
-    def _proposed(self, state: State, memory: Memory, data: Observations, pending: Array) -> tuple[Array, State]:
+    def _proposed(self, state: State, memory: Memory, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """The next point after the design; everything in the coordinates of the memory."""
         memory, going = _continued(memory, data)
         if going is not None and not contains(pending, going.x):
-            return going.x, _remembered(state, memory, going, gain=None)
+            return _remembered(state, memory, going)
         if memory.is_new and (top := _new_top(state, data, pending, None)) is not None:
-            return top.x, _remembered(state, memory, top, gain=None)
+            return _remembered(state, memory, top)
         model = fitted(data, memory.fit, state.options)
         # The model's own evaluations are those after the design: only they can show that it is no use.
         memory = replace(memory, fit=model.fit, rested=len(data) if memory.is_new else memory.rested)
+        state = replace(state, noisy=model.noisy)
         memory, going = _climbed(model, memory, data, pending)
         if going is not None:
-            return going.x, _remembered(state, memory, going, gain=None)
+            return _remembered(state, memory, going)
         if (top := _new_top(state, data, pending, model)) is not None:
-            return top.x, _remembered(state, memory, top, gain=None)
+            return _remembered(state, memory, top)
         step, memory, expected = self._step(model, state, memory, data, pending)
         best = float(data.y[data.has_y].max())
         gain = min(expected / float(model.fit.output.slope(np.array(best))), LARGEST)
-        return step.x, _remembered(state, memory, step, gain=gain)
+        return _remembered(state, memory, step, gain)
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
         """The model in the units of y, and where a global step would look; also while the initial design lasts."""
@@ -380,10 +381,9 @@ def _continued(memory: Memory, data: Observations) -> tuple[Memory, _Step | None
     return replace(memory.with_optima(ends), descent=None, rested=len(data), radius=RADIUS_AFTER_JUMP), None
 
 
-def _remembered(state: State, memory: Memory, step: _Step, *, gain: float | None) -> State:
-    """The state after a proposal; without a model the last expected improvement stays."""
+def _remembered(state: State, memory: Memory, step: _Step, gain: float | None = None) -> tuple[Proposal, State]:
+    """The proposal and the state after it; `gain` is what the model expects of it, in the units of y."""
     spent = {**memory.spent, step.reason: memory.spent.get(step.reason, 0) + 1}
     tracked = (Expectation(step.x.tolist(), step.reason, step.gain),) if step.gain > 0 else ()
     memory = replace(memory, spent=spent, open=(*memory.open, *tracked))
-    expected = state.expected_improvement if gain is None else gain
-    return replace(state, memory=memory.to_json(), reason=step.reason, expected_improvement=expected)
+    return Proposal(step.x, step.reason, gain), replace(state, memory=memory.to_json())

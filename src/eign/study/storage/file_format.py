@@ -29,7 +29,8 @@ from typing import Any, Final, NamedTuple
 from eign.study.storage.lock import Holder
 
 APPLICATION_ID: Final = int.from_bytes(b"eign")
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""2: events may be retractions, asks carry what was expected, the definition has the budget. 1 is read as well."""
 
 _SCHEMA: Final = f"""
 PRAGMA application_id = {APPLICATION_ID};

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from eign.study.storage.file_format import (
+    FORMAT,
     Contents,
     StorageError,
     append_event,
@@ -89,6 +90,8 @@ class StudyFile:
             self._connection = connect(path)
             try:
                 self._identity = os.stat(path)
+                # A file of an earlier format gets events of this one from now on.
+                self._connection.execute(f"PRAGMA user_version = {FORMAT}")
                 self._connection.execute("REPLACE INTO holder VALUES (1, ?)", (dumps(Holder.here().to_json()),))
             except BaseException:
                 self._connection.close()

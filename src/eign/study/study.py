@@ -1,0 +1,329 @@
+"""A study: its log of events, and all that follows from it. `Optimizer` is the face of it that users see.
+
+Inside, everything is in the unit cube and maximised; this is the one place where units and signs turn, both ways.
+"""
+
+import operator
+import threading
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from eign.arrays import Array, Mask, as_floats
+from eign.data import Numbers, Observations, to_unit
+from eign.formulas.stationarity_numpy import projected_gradient
+from eign.interrupts import uninterrupted
+from eign.numerics.threads import pinned_threads
+from eign.space import SAME_POINT, Box
+from eign.strategies.registry import strategy
+from eign.strategies.strategy import Belief, State, Strategy
+from eign.study.definition import Definition
+from eign.study.events import Ask, Event, Retract, Tell, event_from_json
+from eign.study.gradient_check.check import PROBE, new_faults, probe_point
+from eign.study.gradient_check.faults import GradientWarning, message
+from eign.study.pending import Pending
+from eign.study.storage.file_format import StorageError
+from eign.study.storage.study_file import StudyFile
+
+
+class Convergence(NamedTuple):
+    """How near a study is to an optimum; each is None where it is not known.
+
+    Attributes:
+        projected_gradient: Its norm at the best point, in the unit cube and over the standard deviation of the values.
+        expected_improvement: What the method expects of the last point it proposed, over the same deviation.
+    """
+
+    projected_gradient: float | None
+    expected_improvement: float | None
+
+
+@final
+class Study:
+    """The log of a study and what follows from it. Threads may share it."""
+
+    def __init__(self, definition: Definition, state: State, *, gain: float | None = None) -> None:
+        """A study without events, in memory; `gain` is what the method expects of the last point it proposed."""
+        self.definition = definition
+        self.file: StudyFile | None = None
+        self.is_view = False
+        self.log: list[Event] = []
+        self.history = Observations.empty(self.box.dim)
+        self.data = Observations.empty(self.box.free_dim)
+        self.reasons: list[str] = []
+        self.pending = Pending(self.box)
+        self._state, self._gain = state, gain
+        self._before_proposal = (state, gain)
+        self._is_restored = True
+        self._best_row: int | None = None
+        self.last_reason = ""
+        self._warned = self._warned_of_contradiction = False
+        self._mutex = threading.RLock()
+
+    @classmethod
+    def from_json(
+        cls, definition: Mapping[str, Any], state: Mapping[str, Any], events: list[dict[str, Any]]
+    ) -> "Study":
+        """The study that a file or a snapshot describes."""
+        # Earlier versions kept the last expected improvement in the state, later ones in the events.
+        study = cls(Definition.from_json(definition), State.from_json(state), gain=state.get("expected_improvement"))
+        # The strategy, and with it torch, is loaded when something is proposed: a look at a study needs neither.
+        study._is_restored = False
+        for event in events:
+            study._fold(event_from_json(event), study._state)
+        return study
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, whose entries are the arguments of `from_json`."""
+        return {
+            "definition": self.definition.to_json(),
+            "state": {**self._state.to_json(), "expected_improvement": self._gain},
+            "events": [event.to_json() for event in self.log],
+        }
+
+    @property
+    def box(self) -> Box:
+        """The region that is searched."""
+        return self.definition.box
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The method; its packages are imported here."""
+        return strategy(self.definition.method)
+
+    @property
+    def state(self) -> State:
+        """What the method carries to its next proposal."""
+        if not self._is_restored:
+            self._state, self._is_restored = self.strategy.restored(self._state), True
+            self._before_proposal = (self._state, self._gain)
+        return self._state
+
+    def ask(self, count: int) -> Array:
+        """The next points (count, d), user units: those that nobody has any more first."""
+        with self._mutex:
+            self._check_not_a_view()
+            again = self.pending.unclaimed(count)
+            fresh = np.empty((0, self.box.dim))
+            if len(again) < count:
+                fresh = self._ask_fresh(count - len(again))
+            return np.concatenate([self.pending.claim(again), fresh])
+
+    def propose(self, pending: Numbers, *, number: int) -> Array:
+        """The point (d,) that `ask` would give after `number` others, of which just the `pending` ones are not told.
+
+        Nothing is recorded but what was learned from the data: this is for studies whose points are kept elsewhere,
+        as in a database with several processes.
+
+        Args:
+            pending: Points that are being evaluated (m, d), user units; may be empty.
+            number: Points handed out before this one by anyone. Randomness comes from the seed and this number.
+        """
+        with self._mutex:
+            self._check_not_a_view()
+            points = np.reshape(as_floats(pending, "pending"), (-1, self.box.dim))
+            before = self.state
+            state = replace(before, asked=operator.index(number))
+            with pinned_threads():
+                [proposal], state = self.strategy.propose(state, self.data, self.box.to_unit(points), 1)
+            self._before_proposal = (before, self._gain)
+            self._state = replace(state, asked=before.asked)
+            self._keep_gain(proposal.expected_improvement)
+            self.last_reason = proposal.reason
+            return np.array(self.box.from_unit(proposal.x))
+
+    def withdraw(self) -> None:
+        """Undo the last `propose`, right after it: its point will not be evaluated, and is no step of the method."""
+        with self._mutex:
+            self._check_not_a_view()
+            self._state, self._gain = self._before_proposal
+
+    def tell(self, told: Observations) -> None:
+        """Record evaluations, user units."""
+        with self._mutex:
+            self._check_not_a_view()
+            before = len(self.data)
+            told = replace(told, x=self.pending.as_asked(told.x))
+            self._warn_of_contradictions(told)
+            self._record(Tell(told), self._state.after(told))
+            self._check_gradients(before)
+
+    def retract(self, x: Array) -> int:
+        """Take back all that was told at a point (d,), user units; returns how many evaluations that were.
+
+        The log keeps them. The method learns anew from what is left.
+
+        Raises:
+            ValueError: nothing was told there.
+        """
+        with self._mutex:
+            self._check_not_a_view()
+            count = int(self._rows_at(x).sum())
+            if not count:
+                raise ValueError(f"there is nothing to retract at x = {np.asarray(x).tolist()}: it was never told")
+            self._record(Retract(np.asarray(x)), self.state.without_memory(len(self.data) - count))
+            return count
+
+    def close(self) -> None:
+        """Let others have the study's file."""
+        if self.file is not None:
+            self.file.close()
+
+    def best_row(self) -> int:
+        """The row of the best point observed; with noise, of the one with the best posterior mean.
+
+        Raises:
+            ValueError: no value has been told yet.
+        """
+        if self._best_row is None:
+            candidates = np.flatnonzero(self.data.has_y)
+            if not len(candidates):
+                raise ValueError("there is no best point yet: no finite value has been told")
+            self._best_row = int(candidates[np.argmax(self._estimates()[candidates])])
+        return self._best_row
+
+    def convergence(self) -> Convergence:
+        """How near the best point is to an optimum, as far as it is known."""
+        values = self.data.y[self.data.has_y]
+        spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        if not spread > 0.0:
+            return Convergence(None, None)
+        row = self.best_row()
+        norm = float(np.linalg.norm(projected_gradient(self.data.x[row], self.data.grad[row])))
+        gain = self._gain
+        return Convergence(norm / spread if np.isfinite(norm) else None, None if gain is None else gain / spread)
+
+    def belief(self) -> Belief | None:
+        """What the method believes of f and looks for next; changes nothing."""
+        with pinned_threads():
+            return self.strategy.belief(self.state, self.data, self.pending.units)
+
+    def _estimates(self) -> Array:
+        """What f is believed to be at the points told; the values, unless they scatter."""
+        if self._state.noisy is False and not (self.data.y_var > 0).any():
+            return self.data.y
+        with pinned_threads():
+            return self.strategy.estimates(self.state, self.data)
+
+    def _record(self, event: Event, state: State) -> None:
+        """The one way in which anything changes: the event is written, and what follows from it is updated.
+
+        An ask that cannot be written did not happen. A tell did: an evaluation may have taken hours.
+        """
+        with uninterrupted():
+            try:
+                if self.file is not None:
+                    self.file.append(event.to_json(), state.to_json(), keep=isinstance(event, Tell))
+            except StorageError as error:
+                if not isinstance(event, Tell):
+                    raise
+                self._fold(event, state)
+                raise StorageError(
+                    f"{error}. The evaluation is kept in memory and written by the next ask, tell or close; should "
+                    f"this process end before that, tell it again: {event.as_arguments()}"
+                ) from error
+            self._fold(event, state)
+
+    def _fold(self, event: Event, state: State) -> None:
+        """The study after a further event."""
+        match event:
+            case Ask(x, reasons, gains):
+                self.pending.add(x, reasons)
+                for gain in gains:
+                    self._keep_gain(gain)
+            case Tell(told):
+                data = self._inside(told)
+                self.data = self.data.followed_by(data)
+                self.history = self.history.followed_by(told)
+                self.reasons += [self.pending.drop(point) for point in data.x]
+            case Retract(x):
+                kept = np.flatnonzero(~self._rows_at(x))
+                self.data, self.history = self.data[kept], self.history[kept]
+                self.reasons = [self.reasons[row] for row in kept]
+        self.log.append(event)
+        self._state = state
+        self._before_proposal = (state, self._gain)
+        self._best_row = None
+
+    def _keep_gain(self, gain: float | None) -> None:
+        """Of a point that the method has no expectation of, the last one stays."""
+        self._gain = self._gain if gain is None else gain
+
+    def _check_not_a_view(self) -> None:
+        if self.is_view:
+            raise ValueError("this study was opened to look at; continue it with Optimizer.resume")
+
+    def _ask_fresh(self, count: int) -> Array:
+        """So many points that nobody has been given: one for the gradient check, if that is due, and the method's."""
+        pending, state = self.pending.units, self.state
+        with pinned_threads():
+            probe = probe_point(self.definition.check_gradients, self.data, self._widths(), pending, self.probes())
+            probes = np.empty((0, self.box.free_dim)) if probe is None else probe[None]
+            taken = np.concatenate([pending, probes])
+            proposals, state = self.strategy.propose(state, self.data, taken, count - len(probes))
+        points = self.box.from_unit(np.concatenate([probes, *(proposal.x[None] for proposal in proposals)]))
+        reasons = (PROBE,) * len(probes) + tuple(proposal.reason for proposal in proposals)
+        gains = (None,) * len(probes) + tuple(proposal.expected_improvement for proposal in proposals)
+        self._record(Ask(points, reasons, gains), state)
+        return points
+
+    def probes(self) -> int:
+        """Points asked for that the method did not propose."""
+        return sum(len(event.x) for event in self.log if isinstance(event, Ask)) - self._state.asked
+
+    def _widths(self) -> Array:
+        """What the cube's units are in the user's at each point told, `n x d`."""
+        return self.box.unit_scale(self.history.x)
+
+    def _rows_at(self, x: Array) -> Mask:
+        """Which rows of the data are at this point."""
+        distances = np.abs(self.data.x - self.box.to_unit(x)).max(axis=1, initial=0.0)
+        return np.asarray(distances <= SAME_POINT)
+
+    def _warn_of_contradictions(self, told: Observations) -> None:
+        """Say once what happens if a point is told again with another value and nobody spoke of noise."""
+        is_expected = self._state.noisy or (self.data.y_var > 0).any() or (told.y_var > 0).any()
+        if is_expected or self._warned_of_contradiction:
+            return
+        for row in range(len(told)):
+            known = self.history.y[(self.history.x == told.x[row]).all(axis=1) & self.history.has_y]
+            if np.isfinite(told.y[row]) and len(known) and told.y[row] not in known:
+                self._warned_of_contradiction = True
+                warnings.warn(
+                    f"x = {told.x[row].tolist()} was told before with y = {known[-1]!r} and now with {told.y[row]!r}: "
+                    "both count, as noisy values; if the first was wrong, retract it",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
+    def _check_gradients(self, before: int) -> None:
+        """Warn, once in a study, if gradients and values contradict each other since row `before`."""
+        mode = self.definition.check_gradients
+        if self._warned or not mode:
+            return
+        with pinned_threads():
+            found = new_faults(mode, self.data, self._widths(), before)
+        if found:
+            self._warned = True
+            free = np.flatnonzero(self.box.free).tolist()
+            labels = [f"coordinate {i}" if self.box.names is None else repr(self.box.names[i]) for i in free]
+            warnings.warn(message(found, labels), GradientWarning, stacklevel=4)  # at the caller of tell
+
+    def _inside(self, told: Observations) -> Observations:
+        """In the unit cube, to be maximised: the one place where signs turn, of values and gradients together."""
+        data = to_unit(told, self.box)
+        if self.definition.maximize:
+            return data
+        return Observations(data.x, -data.y, -data.grad, data.y_var, data.grad_var)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.file is not None:
+            raise TypeError("a study in a file cannot be copied; look at it elsewhere with Optimizer.view(file)")
+        return {name: value for name, value in vars(self).items() if name not in ("_mutex", "strategy")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _mutex=threading.RLock())

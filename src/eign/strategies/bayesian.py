@@ -1,8 +1,8 @@
-"""Bayesian optimization: a surrogate and a rule that picks the next point from it, combined from a table."""
+"""Bayesian optimization: a surrogate, and a rule that picks the next point from it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
 import torch
@@ -58,18 +58,16 @@ class Pick(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """One method.
+class Rule:
+    """How the next point is picked from a surrogate.
 
     Attributes:
-        pick: The rule.
-        joint: Whether f and its gradient are one process.
-        gradient: Whether the rule looks at the posterior of the gradient; without any gradient the rule is `ei`.
+        pick: Finds the point.
+        gradient: Whether it looks at the posterior of the gradient; without any gradient the rule is `ei`.
         options: Its own options.
     """
 
     pick: Callable[[Choice], Pick]
-    joint: bool = False
     gradient: bool = False
     options: Mapping[str, Option] = field(default_factory=dict)
 
@@ -131,7 +129,7 @@ def _ei_g_bound(choice: Choice) -> SurrogateAcquisition:
 
 
 def _thompson(choice: Choice) -> Pick:
-    assert isinstance(choice.model, IndependentGradientGP), "the table has it on separate processes"
+    assert isinstance(choice.model, IndependentGradientGP), "the registry has it on separate processes"
     return Pick(sampled_maximizer(choice.model, candidates=choice.options["candidates"], seed=choice.seed))
 
 
@@ -150,19 +148,17 @@ _XI: Final = {"xi": Option(0.01, at_least(0.0), "margin, in standard deviations 
 _WEIGHT: Final = {"weight": Option(2.0, at_least(0.0), "of the standard deviation")}
 _CANDIDATES: Final = {"candidates": Option(1024, whole(least=1), "points among which the sample's maximum is taken")}
 
-RECIPES: Final[Mapping[str, Recipe]] = {
-    "ei": Recipe(_by(_ei), options=_SEARCH),
-    "log-ei": Recipe(_by(_log_ei), options=_SEARCH),
-    "ei-xi": Recipe(_by(_ei_xi), options={**_SEARCH, **_XI}),
-    "ucb": Recipe(_by(_ucb), options={**_SEARCH, **_WEIGHT}),
-    "thompson": Recipe(_thompson, options=_CANDIDATES),
-    "ei-gn": Recipe(_by(_ei_gn), gradient=True, options=_RESCALED),
-    "ei-g": Recipe(_by(_ei_g), gradient=True, options=_STATIONARY),
-    "ei-g-bound": Recipe(_by(_ei_g_bound), gradient=True, options={**_RESCALED, **_SAMPLES}),
-    "d-ei": Recipe(_by(_ei), joint=True, options=_SEARCH),
-    "d-log-ei": Recipe(_by(_log_ei), joint=True, options=_SEARCH),
-    "d-ei-gn": Recipe(_by(_ei_gn), joint=True, gradient=True, options=_RESCALED),
+RULES: Final[Mapping[str, Rule]] = {
+    "ei": Rule(_by(_ei), options=_SEARCH),
+    "log-ei": Rule(_by(_log_ei), options=_SEARCH),
+    "ei-xi": Rule(_by(_ei_xi), options={**_SEARCH, **_XI}),
+    "ucb": Rule(_by(_ucb), options={**_SEARCH, **_WEIGHT}),
+    "thompson": Rule(_thompson, options=_CANDIDATES),
+    "ei-gn": Rule(_by(_ei_gn), gradient=True, options=_RESCALED),
+    "ei-g": Rule(_by(_ei_g), gradient=True, options=_STATIONARY),
+    "ei-g-bound": Rule(_by(_ei_g_bound), gradient=True, options={**_RESCALED, **_SAMPLES}),
 }
+"""The rules by name; the registry combines them with a surrogate to methods."""
 
 _KERNELS: Final = ("matern52", "rbf")
 _JOINT_KERNELS: Final = (*_KERNELS, "additive", "additive+full", "two-additive+full")
@@ -173,19 +169,19 @@ class Bayesian(Strategy):
     """The initial design, then the points that a rule picks from a surrogate.
 
     Without values there is nothing to model, so that the design goes on. Without gradients a rule that needs them is
-    `ei`. How failed and pending points are seen by the surrogate, and what the memory holds: see `surrogate`.
+    `ei`. How failed and pending points are seen by the surrogate, and what the memory holds: see `surrogate_fit`.
     """
 
     expects_improvement = True
 
-    def __init__(self, name: str) -> None:
-        """The method of this name in `RECIPES`."""
-        self._recipe = RECIPES[name]
+    def __init__(self, rule: str, surrogate: Literal["independent", "joint"] = "independent") -> None:
+        """A rule of `RULES` on separate processes of f and its partial derivatives, or on one joint process."""
+        self._rule, self._is_joint = RULES[rule], surrogate == "joint"
 
     @property
     def options(self) -> Mapping[str, Option]:
         """Design, surrogate, and what the rule adds."""
-        joint = self._recipe.joint
+        joint = self._is_joint
         surrogate = {
             "kernel": Option("matern52", one_of(*(_JOINT_KERNELS if joint else _KERNELS)), "of the surrogate"),
             "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None is no noise'),
@@ -195,7 +191,7 @@ class Bayesian(Strategy):
             "refit": Option(0.1 if joint else 0.0, at_least(0.0), "refit when the data have grown by this share"),
         }
         rows = {"rows": Option(1000, whole(least=1), "of the covariance matrix; gradients beyond are left out")}
-        return {**N_INIT, **surrogate, **(rows if joint else {}), **self._recipe.options}
+        return {**N_INIT, **surrogate, **(rows if joint else {}), **self._rule.options}
 
     def contradiction(self, dim: int, options: Mapping[str, Any]) -> str | None:
         """Fixed hyperparameters are for this dimension, a kernel with one lengthscale a coordinate, and known noise."""
@@ -244,9 +240,9 @@ class Bayesian(Strategy):
         return Choice(model, state.options, seed, is_noisy(data, state.options))
 
     def _pick(self, choice: Choice, data: Observations) -> Pick:
-        blind = self._recipe.gradient and not data.has_grad.any()
-        return (_by(_ei) if blind else self._recipe.pick)(choice)
+        blind = self._rule.gradient and not data.has_grad.any()
+        return (_by(_ei) if blind else self._rule.pick)(choice)
 
     def _kind(self, data: Observations) -> Kind:
-        gradients = bool(data.has_grad.any()) and (self._recipe.joint or self._recipe.gradient)
-        return Kind(self._recipe.joint, gradients)
+        gradients = bool(data.has_grad.any()) and (self._is_joint or self._rule.gradient)
+        return Kind(self._is_joint, gradients)

@@ -10,7 +10,10 @@ from eign.strategies.strategy import Strategy
 
 
 class Method(NamedTuple):
-    """One line for the user, and where the strategy is made: `module:name`, called with `arguments`."""
+    """One line for the user, and where the strategy is made: `module:name`, called with `arguments`.
+
+    The only table of methods; it is light, as the terminal lists it.
+    """
 
     summary: str
     home: str
@@ -33,9 +36,9 @@ _METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "ucb": Method("upper confidence bound", _BAYESIAN, ("ucb",)),
         "ei-g": Method("exact expected improvement of f - alpha |grad f|^2", _BAYESIAN, ("ei-g",)),
         "ei-g-bound": Method("lower bound of ei-g by Monte Carlo", _BAYESIAN, ("ei-g-bound",)),
-        "d-ei": Method("ei on one GP of f and its gradient", _BAYESIAN, ("d-ei",)),
-        "d-log-ei": Method("log-ei on one GP of f and its gradient", _BAYESIAN, ("d-log-ei",)),
-        "d-ei-gn": Method("ei-gn on one GP of f and its gradient", _BAYESIAN, ("d-ei-gn",)),
+        "d-ei": Method("ei on one GP of f and its gradient", _BAYESIAN, ("ei", "joint")),
+        "d-log-ei": Method("log-ei on one GP of f and its gradient", _BAYESIAN, ("log-ei", "joint")),
+        "d-ei-gn": Method("ei-gn on one GP of f and its gradient", _BAYESIAN, ("ei-gn", "joint")),
         "thompson": Method("maximum of one posterior sample", _BAYESIAN, ("thompson",)),
         "cma-es": Method("covariance matrix adaptation evolution strategy", "eign.strategies.evolution:CMAES"),
         "sobol": Method("scrambled Sobol points", "eign.strategies.sampling:Sobol"),

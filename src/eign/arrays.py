@@ -16,11 +16,13 @@ LARGEST = float(np.finfo(np.float64).max)
 
 
 def as_floats(values: object, what: str) -> Array:
-    """A new float64 array of the numbers in `values`, with None as NaN; `what` names them in the error.
+    """A new float64 array of the numbers in `values`; None and what is masked are NaN, `what` names them in errors.
 
     >>> as_floats([1, None, 2.5], "y")
     array([1. , nan, 2.5])
     """
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
     try:
         array = np.asarray(values)
     except ValueError as error:

@@ -87,6 +87,9 @@ class Task:
             gradient = self.jac(point, *self.args) if callable(self.jac) else None
         except AnswerError:
             raise
+        except SystemExit as error:
+            # Of a solver's wrapper script, say: it ends the evaluation and not the run.
+            return Raised(RuntimeError(f"the function called sys.exit({'' if error.code is None else error.code!r})"))
         except Exception as error:
             return Raised(error)
         return self._read(answer, gradient)
@@ -138,8 +141,11 @@ class Parcel:
     pickled: bytes
 
     def __call__(self, point: Any) -> Evaluation | Raised:
-        """As `Task`."""
-        return _opened(self.pickled)(point)
+        """As `Task`. Ctrl-C never reaches a worker, so that a KeyboardInterrupt here is the function's own."""
+        try:
+            return _opened(self.pickled)(point)
+        except KeyboardInterrupt:
+            return Raised(RuntimeError("the function raised KeyboardInterrupt"))
 
 
 @lru_cache(maxsize=1)

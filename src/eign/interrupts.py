@@ -1,4 +1,4 @@
-"""Ctrl-C between two steps that belong together waits until both are done."""
+"""Signals: Ctrl-C waits until steps that belong together are done, and other ends of a process are as orderly."""
 
 import signal
 import threading
@@ -25,3 +25,29 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         for call in received[:1]:
             handler(*call)
+
+
+@contextmanager
+def orderly_end() -> Iterator[None]:
+    """SIGTERM and SIGHUP that arrive in the block end it as Ctrl-C does, and after it the process.
+
+    A batch system or a terminal that is closed sends them. Who handles them already goes on doing so.
+    """
+    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    is_main = threading.current_thread() is threading.main_thread()
+    ours = [number for number in signals if is_main and signal.getsignal(number) is signal.SIG_DFL]
+    received: list[int] = []
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    for number in ours:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+        if received:
+            signal.raise_signal(received[0])

@@ -26,6 +26,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 
 from eign.evaluation import AnswerError, Evaluation
+from eign.integrations.guard import GuardedProgram
 from eign.interrupts import uninterrupted
 
 Point = list[float] | dict[str, float]
@@ -140,27 +141,23 @@ class Command:
             (directory / _STDOUT).open("w") as stdout,
             (directory / _STDERR).open("w") as stderr,
         ):
-            process: subprocess.Popen[bytes] | None = None
+            program: GuardedProgram | None = None
             try:
                 with uninterrupted():  # else the program might have started, and nobody know it
-                    process = subprocess.Popen(
+                    program = GuardedProgram(
                         argv,
-                        stdin=stdin,
-                        stdout=stdout,
-                        stderr=stderr,
-                        cwd=directory,
-                        env={**os.environ, **self._env},
-                        start_new_session=True,
+                        streams=(stdin, stdout, stderr),
+                        directory=directory,
+                        environment={**os.environ, **self._env},
                     )
-                code = process.wait(self._timeout)
+                code = program.wait(self._timeout)
             except OSError as error:
                 raise CommandError(f"cannot be started: {error}") from error
             except subprocess.TimeoutExpired:
-                _kill(process)
                 raise CommandError(f"was killed after {self._timeout:g} s (timeout)") from None
-            except BaseException:  # an interrupt
-                _kill(process)
-                raise
+            finally:
+                if program is not None:
+                    program.end()
         if code != 0:
             raise CommandError(f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}")
 
@@ -256,17 +253,6 @@ def _numbered(parent: Path) -> Path:
         except FileExistsError:
             continue
         return parent / f"{number:06d}"
-
-
-def _kill(process: "subprocess.Popen[bytes] | None") -> None:
-    """End the program and all that it has started."""
-    if process is None:
-        return
-    if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait()
 
 
 def _signal_name(number: int) -> str:

@@ -8,10 +8,14 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, final
 
+import numpy as np
+
 from eign._version import __version__
 from eign.arrays import whole_number
 from eign.space import Box
 from eign.study.gradient_check.check import GradientCheck
+
+Seed = int | np.random.Generator | np.random.RandomState | None
 
 
 @cache
@@ -66,7 +70,7 @@ class Definition:
         return cls(**{**stored, "box": Box.from_json(stored["box"])})
 
 
-def checked_budget(budget: int | None) -> int | None:
+def checked_budget(budget: Any) -> int | None:
     """The number of evaluations, if it is one.
 
     Raises:
@@ -74,19 +78,24 @@ def checked_budget(budget: int | None) -> int | None:
     """
     if budget is None:
         return None
-    if (count := whole_number(budget, least=1)) is None:
+    exact = int(budget) if isinstance(budget, float) and budget.is_integer() else budget  # 1e3, say
+    if (count := whole_number(exact, least=1)) is None:
         raise ValueError(f"budget={budget!r}, expected the number of evaluations: a whole number, at least 1")
     return count
 
 
-def checked_seed(seed: int | None) -> int:
-    """The seed, if it is one; None draws one.
+def checked_seed(seed: Seed) -> int:
+    """The seed, if it is one; None draws one, and so does one of NumPy's generators.
 
     Raises:
         ValueError: it is none.
     """
     if seed is None:
         return secrets.randbits(32)
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**32))
+    if isinstance(seed, np.random.RandomState):
+        return int(seed.randint(2**32, dtype=np.uint64))
     if (number := whole_number(seed, least=0)) is None:
-        raise ValueError(f"seed={seed!r}, expected a whole number, at least 0, or None to draw one")
+        raise ValueError(f"seed={seed!r}, expected a whole number, at least 0, a NumPy generator, or None to draw one")
     return number

@@ -1,17 +1,20 @@
 """One call for the whole search, with SciPy's signature and result."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
 from eign.arrays import Array
 from eign.evaluation import Jacobian, Task
+from eign.interrupts import orderly_end
 from eign.space import Box
 from eign.strategies import strategy
-from eign.study.definition import checked_budget
+from eign.study.definition import Seed, checked_budget
 from eign.study.gradient_check.check import GradientCheck
 from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
@@ -20,18 +23,34 @@ from eign.study.run import Run
 from eign.study.storage.study_file import as_path
 from eign.study.workers import hire
 
+Search = TypeVar("Search", bound=Callable[..., OptimizeResult])
 
+
+def _explaining_starts(search: Search) -> Search:
+    """Who calls `minimize(f, x0, bounds=B)`, as in SciPy, is told how to."""
+
+    @wraps(search)
+    def explaining(*arguments: Any, **named: Any) -> OptimizeResult:
+        if len(arguments) > 1 and "bounds" in named:
+            name = search.__name__
+            raise TypeError(f"the bounds come second, a starting point by name: eign.{name}(fun, bounds, x0=x0, ...)")
+        return search(*arguments, **named)
+
+    return cast(Search, explaining)
+
+
+@_explaining_starts
 def minimize(
     fun: Callable[..., Any],
     bounds: Any,
     *,
     jac: Jacobian = True,
-    budget: int | None = None,
+    budget: float | None = None,
     method: str = "auto",
-    seed: int | None = None,
+    seed: Seed = None,
     x0: Any = None,
-    args: tuple[Any, ...] = (),
-    callback: Callable[[OptimizeResult], object] | None = None,
+    args: Any = (),
+    callback: Callable[..., object] | None = None,
     workers: Any = None,
     storage: Any = None,
     tol: float | None = None,
@@ -40,6 +59,7 @@ def minimize(
     options: Mapping[str, Any] | None = None,
     resume: bool = False,
     check_gradients: GradientCheck = "probe",
+    timeout: float | None = None,
 ) -> OptimizeResult:
     """The global minimum of an expensive function in a box.
 
@@ -57,8 +77,9 @@ def minimize(
         method: One of `eign.methods()`.
         seed: The same seed gives the same run; None draws one.
         x0: A point or points to evaluate first; they count.
-        args: Further arguments of `fun` and `jac`.
-        callback: Called with an `OptimizeResult` after each evaluation; may raise StopIteration.
+        args: Further arguments of `fun` and `jac`; what is no tuple is the only one.
+        callback: Called after each evaluation; may raise StopIteration. It gets an `OptimizeResult` or, if its only
+            parameter is called `x` or `xk`, the best point so far.
         workers: Evaluate several points at once: a number of processes, a `concurrent.futures.Executor`, a
             `dask.distributed.Client`, or one of these two with a number, `(client, 8)`. A free worker gets the next
             point at once. One worker, which is the default, is this process; a seed then gives the same run again,
@@ -75,6 +96,8 @@ def minimize(
             crash. Points that were asked and never told come first, and `budget` counts all evaluations.
         check_gradients: "probe", "passive" or False: whether to warn if gradients contradict the values, and whether
             one evaluation or two may be spent on it; see `Optimizer`.
+        timeout: Seconds after which an evaluation is ended; it then has raised TimeoutError. It runs in a process of
+            its own for that, also with one worker.
 
     Returns:
         With x, fun, jac, nfev, njev, nit, success, status, message, history (`eign.Observations`), reasons and maximize
@@ -84,17 +107,18 @@ def minimize(
     return _run(**locals(), maximizing=False)  # the signature is spelt out twice for editors, and forwarded once
 
 
+@_explaining_starts
 def maximize(
     fun: Callable[..., Any],
     bounds: Any,
     *,
     jac: Jacobian = True,
-    budget: int | None = None,
+    budget: float | None = None,
     method: str = "auto",
-    seed: int | None = None,
+    seed: Seed = None,
     x0: Any = None,
-    args: tuple[Any, ...] = (),
-    callback: Callable[[OptimizeResult], object] | None = None,
+    args: Any = (),
+    callback: Callable[..., object] | None = None,
     workers: Any = None,
     storage: Any = None,
     tol: float | None = None,
@@ -103,6 +127,7 @@ def maximize(
     options: Mapping[str, Any] | None = None,
     resume: bool = False,
     check_gradients: GradientCheck = "probe",
+    timeout: float | None = None,
 ) -> OptimizeResult:
     """The global maximum of an expensive function in a box; all else is as for `minimize`."""
     return _run(**locals(), maximizing=True)
@@ -113,35 +138,37 @@ def _run(
     bounds: Any,
     *,
     jac: Jacobian,
-    budget: int | None,
+    budget: float | None,
     method: str,
-    seed: int | None,
+    seed: Seed,
     x0: Any,
-    args: tuple[Any, ...],
-    callback: Callable[[OptimizeResult], object] | None,
+    args: Any,
+    callback: Callable[..., object] | None,
     workers: Any,
     storage: Any,
-    tol: float | None,
+    tol: Any,
     on_error: str,
     progress: bool,
     options: Mapping[str, Any] | None,
     resume: bool,
     check_gradients: GradientCheck,
+    timeout: float | None,
     maximizing: bool,
 ) -> OptimizeResult:
     """Check everything, then evaluate until there is a reason to stop."""
     if on_error not in ("raise", "fail"):
         raise ValueError(f"on_error={on_error!r}, expected 'raise' or 'fail'")
-    if tol is not None and not 0.0 < tol < np.inf:
+    if tol is not None and not (isinstance(tol, int | float) and 0.0 < tol < np.inf):
         raise ValueError(f"tol={tol!r}, expected a positive number or None")
     if resume and storage is None:
         raise ValueError("resume=True: expected storage=, the file of the study to go on with")
-    task = Task(fun, jac, args)
-    box = Box(bounds)
+    task = Task(fun, jac, args if isinstance(args, tuple) else (args,))
+    box = _box(bounds)
     evaluations, first = checked_budget(budget) or 20 + 20 * box.dim, _first_points(x0, box)
     study = Optimizer if not (resume and as_path(storage).exists()) else _resumed
     with (
-        hire(workers, task) as hired,
+        orderly_end(),
+        hire(workers, task, timeout=timeout) as hired,
         study(
             box,
             method=method,
@@ -164,17 +191,43 @@ def _run(
             first=[x for x in first if tuple(x) not in told],
             tol=tol,
             on_error=on_error,
-            callback=callback,
+            callback=None if callback is None else _reporting(callback),
             bar=bar,
         )
         return run.evaluate_all()
+
+
+def _box(bounds: Any) -> Box:
+    """The bounds; where they look like a point, the error says where a point goes."""
+    try:
+        return Box(bounds)
+    except (TypeError, ValueError) as error:
+        if np.ndim(bounds) == 1 and not isinstance(bounds, Mapping):
+            message = f"{error}; a starting point is given by name, x0=..."
+            raise type(error)(message) from None
+        raise
+
+
+def _reporting(callback: Callable[..., object]) -> Callable[[OptimizeResult], object]:
+    """The callback, called as its author expects: SciPy's are called with a point or by the name of the result."""
+    if not callable(callback):
+        raise TypeError(f"callback={callback!r}, expected a function")
+    try:
+        parameters = list(inspect.signature(callback).parameters.values())
+    except (TypeError, ValueError):  # of a builtin
+        return callback
+    if len(parameters) == 1 and parameters[0].name in ("x", "xk"):
+        return lambda result: callback(np.copy(result.x))
+    if len(parameters) == 1 and parameters[0].name == "intermediate_result":
+        return lambda result: callback(intermediate_result=result)
+    return callback
 
 
 def _resumed(
     box: Box,
     *,
     method: str,
-    seed: int | None,
+    seed: Seed,
     maximize: bool,
     storage: Any,
     options: Mapping[str, Any] | None,

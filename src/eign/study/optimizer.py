@@ -11,10 +11,10 @@ from eign.arrays import Array, whole_number
 from eign.data import Numbers, Observations
 from eign.space import SAME_POINT, Box
 from eign.strategies.registry import strategy
-from eign.study.definition import Definition, checked_budget, checked_seed
+from eign.study.definition import Definition, Seed, checked_budget, checked_seed
 from eign.study.gradient_check.check import GradientCheck, checked_mode
 from eign.study.outlook import Outlook
-from eign.study.storage.file_format import Contents
+from eign.study.storage.file_format import Contents, StorageError
 from eign.study.storage.study_file import StudyFile, as_path, read_study
 from eign.study.study import Study
 
@@ -54,19 +54,19 @@ class Optimizer:
         bounds: Any,
         *,
         method: str = "auto",
-        seed: int | None = None,
+        seed: Seed = None,
         maximize: bool = False,
         storage: Any = None,
         options: Mapping[str, Any] | None = None,
         check_gradients: GradientCheck = "probe",
-        budget: int | None = None,
+        budget: float | None = None,
     ) -> None:
         """Start a study.
 
         Args:
             bounds: (low, high) pairs, `scipy.optimize.Bounds`, a dict name -> pair, or an `eign.Box` for log scales.
             method: One of `eign.methods()`.
-            seed: The same seed and answers give the same points; None draws one, see `seed`.
+            seed: The same seed and answers give the same points; None draws one, see `seed`, as does a NumPy generator.
             maximize: Whether larger values are better.
             storage: A file to keep the study in, made here: each ask and tell is on the disk before it returns, and
                 `Optimizer.resume` continues after any crash. None keeps it in memory.
@@ -268,7 +268,13 @@ class Optimizer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except StorageError as second:
+            # The first error has the evaluation that could not be written, and must not be hidden.
+            if error is None:
+                raise
+            error.add_note(f"and at the end of the block: {second}")
 
 
 def _study_of(contents: Contents) -> Study:

@@ -4,15 +4,17 @@ All four are a `concurrent.futures.Executor` and a number of points that it can 
 loop over futures.
 """
 
+import ctypes
 import operator
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, Final, Self, final
 
 from eign.evaluation import Evaluation, Raised, Task
@@ -20,6 +22,10 @@ from eign.evaluation import Evaluation, Raised, Task
 Outcome = Evaluation | Raised
 
 _ATTEMPTS: Final = 2
+# PR_SET_PDEATHSIG of <sys/prctl.h>.
+_SET_DEATH_SIGNAL: Final = 1
+_LOOK_FOR_PARENT: Final = 0.5
+_IS_LINUX: Final[bool] = sys.platform.startswith("linux")
 _THREAD_VARIABLES: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -82,8 +88,13 @@ class Workers:
             raise RuntimeError("the executor given as workers cancelled an evaluation; was it shut down?") from error
 
 
-def hire(workers: Any, task: Task) -> Workers:
+def hire(workers: Any, task: Task, *, timeout: float | None = None) -> Workers:
     """The workers that `minimize` was asked for.
+
+    Args:
+        workers: See `minimize`.
+        task: What they will do.
+        timeout: Seconds after which an evaluation in a process of ours is ended.
 
     Raises:
         ValueError: The number is impossible, or an executor does not tell how many workers it has.
@@ -92,16 +103,18 @@ def hire(workers: Any, task: Task) -> Workers:
     number = None
     if isinstance(workers, tuple) and len(workers) == 2:
         workers, number = workers[0], _checked_number(workers[1])
+    if timeout is not None and (isinstance(workers, Executor) or _is_dask_client(workers)):
+        raise ValueError("timeout: only a process of ours can be ended; give workers as a number")
     if isinstance(workers, Executor):
         size = number or _declared_number(workers)
         return Workers(workers, lambda: size)
     if _is_dask_client(workers):
         return _dask_workers(workers, number)
     size = _checked_number(1 if workers is None else workers)
-    if size == 1:
+    if size == 1 and timeout is None:
         return Workers(InThisProcess(), lambda: 1)
     task.pack()  # what cannot be sent is told before anything starts
-    processes = ProcessExecutor(size)
+    processes = ProcessExecutor(size, timeout=timeout)
     return Workers(processes, lambda: size, processes.kill)
 
 
@@ -121,14 +134,15 @@ class InThisProcess(Executor):
 
 @final
 class ProcessExecutor(Executor):
-    """ProcessExecutor that are replaced when they die; a point whose process died is tried once more.
+    """Processes that are replaced when they die; a point whose process died is tried once more.
 
     A pool that loses a process gives up all that it was working on. So each process is a pool of its own, attended by a
     thread here, and a death concerns one point.
     """
 
-    def __init__(self, number: int) -> None:
-        """Each process starts with its first point."""
+    def __init__(self, number: int, *, timeout: float | None = None) -> None:
+        """Each process starts with its first point, and is ended if that takes longer than `timeout` seconds."""
+        self._timeout = timeout
         self._environment = _thread_limits(number)
         self._attendants = ThreadPoolExecutor(number, thread_name_prefix="eign-worker")
         self._pools = [self._new_pool() for _ in range(number)]
@@ -157,7 +171,10 @@ class ProcessExecutor(Executor):
         try:
             for _ in range(_ATTEMPTS):
                 try:
-                    return pool.submit(fn, *args, **kwargs).result()
+                    return pool.submit(fn, *args, **kwargs).result(self._timeout)
+                except TimeoutError:
+                    pool = self._replaced(pool)
+                    return Raised(TimeoutError(f"the evaluation took longer than {self._timeout:g} s and was ended"))
                 except BrokenProcessPool as error:
                     death = str(error)
                 pool = self._replaced(pool)
@@ -177,9 +194,30 @@ class ProcessExecutor(Executor):
     def _new_pool(self) -> Any:
         from loky import ProcessPoolExecutor
 
-        # Ctrl-C in a terminal reaches every process: ours are ended by `kill`, without a traceback each.
-        quiet = (signal.SIGINT, signal.SIG_IGN)
-        return ProcessPoolExecutor(1, env=self._environment, initializer=signal.signal, initargs=quiet)
+        return ProcessPoolExecutor(1, env=self._environment, initializer=live_with_parent, initargs=(os.getpid(),))
+
+
+def live_with_parent(parent: int) -> None:
+    """Of a new worker: leave Ctrl-C to the parent, and end with it, whatever ends it.
+
+    Linux sends the signal itself, also while the function is in a solver and does not give the interpreter back.
+    Elsewhere a thread looks whether the parent is still there.
+    """
+    # Ctrl-C in a terminal reaches every process: ours are ended by `kill`, without a traceback each.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if _IS_LINUX:
+        # A worker is started by an attendant's thread, which lives as long as the executor does.
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        return
+    Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK_FOR_PARENT)
+    os._exit(1)
 
 
 def _thread_limits(number: int) -> dict[str, str]:
@@ -214,14 +252,15 @@ def _declared_number(executor: Executor) -> int:
 
 
 def _checked_number(number: Any) -> int:
-    expected = "expected a number of processes, at least 1, a concurrent.futures.Executor or a dask.distributed.Client"
+    kinds = "a concurrent.futures.Executor or a dask.distributed.Client"
+    expected = f"expected a number of processes, at least 1 or -1 for all cores, {kinds}"
     try:
         count = operator.index(number)
     except TypeError:
         raise TypeError(f"workers={number!r}, {expected}") from None
-    if isinstance(number, bool) or count < 1:
+    if isinstance(number, bool) or not (count >= 1 or count == -1):
         raise ValueError(f"workers={number!r}, {expected}")
-    return count
+    return count if count > 0 else os.cpu_count() or 1
 
 
 def _broken(error: BrokenExecutor) -> RuntimeError:

@@ -148,6 +148,12 @@ class Parcel:
             return Raised(RuntimeError("the function raised KeyboardInterrupt"))
 
 
+def unpack(call: object) -> None:
+    """Make a call ready that has come to this process: its modules are imported."""
+    if isinstance(call, Parcel):
+        _opened(call.pickled)
+
+
 @lru_cache(maxsize=1)
 def _opened(pickled: bytes) -> Task:
     """The task, once in a process: what its function keeps, such as a mesh that it has read, is there the next time."""

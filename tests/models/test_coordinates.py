@@ -138,7 +138,7 @@ def test_evidence_is_that_of_what_was_told():
 
 
 def test_in_many_dimensions_the_choice_is_made_after_the_design():
-    state = strategy("auto").start(20, None, 0, decades=[3.0] * 20)
+    state = strategy("auto").start(Box([(1e-3, 1.0)] * 20), None, 0)
     logs = Coordinates(state.decades, logs=True)
     data = observe(lambda w: -((w - 0.4) ** 2).sum(-1), logs.points(design(23, 20)))
     slope = logs.seen(Observations(design(23, 20), data.y, np.ones((23, 20)))).grad
@@ -154,9 +154,9 @@ def test_pictures_show_the_users_coordinates():
     seen = outlook.predict(opt.history.x)
     spread = np.ptp(opt.history.y)
     np.testing.assert_allclose(seen.mean, opt.history.y, atol=1e-4 * spread)
-    assert opt._box.contains(outlook.x)
+    assert opt.box.contains(outlook.x)
     best = outlook.acquisition(outlook.x[None])
-    elsewhere = outlook.acquisition(opt._box.from_unit(design(64, 2, seed=1)))
+    elsewhere = outlook.acquisition(opt.box.from_unit(design(64, 2, seed=1)))
     assert best[0] >= elsewhere.max()
 
 
@@ -178,7 +178,7 @@ def test_batches_and_failures_in_logarithms():
     opt = Optimizer(MAGNITUDES, seed=3, check_gradients=False)
     for index in range(8):
         points = opt.ask(3)
-        assert opt._box.contains(points).all()
+        assert opt.box.contains(points).all()
         assert len(np.unique(points.round(12), axis=0)) == 3
         for one, x in enumerate(points):
             opt.tell(x, *((np.nan, None) if index and one == 2 else in_logarithms(x)))

@@ -43,17 +43,17 @@ def test_lbfgs_without_a_design_starts_at_random():
     chosen = strategy("l-bfgs")
     state = chosen.start(cube(2), {"n_init": 0}, 1)
     first, state = chosen.propose(state, Observations.empty(2), none_pending(), 2)
-    np.testing.assert_array_equal(first, state.memory["starts"])
-    assert not np.array_equal(first[0], design_point(1, 2, 0))
+    np.testing.assert_array_equal([proposal.x for proposal in first], state.memory["starts"])
+    assert not np.array_equal(first[0].x, design_point(1, 2, 0))
 
 
 def test_lbfgs_backs_off_from_a_failed_point():
     chosen, state, data = told("l-bfgs")
     step, state = chosen.propose(state, data, none_pending(), 1)
     start = np.array(state.memory["starts"][0])
-    failed = data.append(step[0], None)
-    shorter, _ = chosen.propose(chosen.update(state, failed[-1:]), failed, none_pending(), 1)
-    assert 0 < np.linalg.norm(shorter[0] - start) < np.linalg.norm(step[0] - start)
+    failed = data.append(step[0].x, None)
+    shorter, _ = chosen.propose(state.after(failed[-1:]), failed, none_pending(), 1)
+    assert 0 < np.linalg.norm(shorter[0].x - start) < np.linalg.norm(step[0].x - start)
 
 
 def test_lbfgs_restarts_after_convergence():
@@ -190,7 +190,7 @@ def test_alpha_zero_is_ei_up_to_the_search():
     points = []
     for method, more in (("ei-gn", {"alpha": 0.0, "rescale": False}), ("ei", {})):
         chosen, state, data = told(method, restarts=8, raw_samples=128, **more)
-        points.append(chosen.propose(state, data, none_pending(), 1)[0])
+        points.append(chosen.propose(state, data, none_pending(), 1)[0][0].x)
     np.testing.assert_allclose(*points, atol=1e-4)
 
 
@@ -212,5 +212,5 @@ def test_hyperparameters_are_carried_and_refitted_on_schedule(method):
 
 def test_a_noisy_point_may_be_repeated_and_others_not():
     chosen, state, data = told("ei", restarts=2, raw_samples=16)
-    points, _ = chosen.propose(state, data, none_pending(), 4)
-    assert all(np.abs(data.x - point).max(axis=1).min() > 1e-9 for point in points)
+    proposals, _ = chosen.propose(state, data, none_pending(), 4)
+    assert all(np.abs(data.x - proposal.x).max(axis=1).min() > 1e-9 for proposal in proposals)

@@ -74,7 +74,7 @@ def test_state_survives_json_at_every_moment(method):
         assert state == handle(opt).state
         again, _ = method_strategy.propose(state, handle(opt).data, handle(opt).pending.units, 1)
         x = opt.ask()
-        np.testing.assert_array_equal(opt.box.from_unit(again)[0], x)
+        np.testing.assert_array_equal(opt.box.from_unit(again[0].x), x)
         opt.tell(x, *hill(x))
 
 

@@ -9,7 +9,6 @@ import torch
 from cases import cube
 from eign import problems
 from eign.data import Observations
-from eign.models.surrogates import Kind
 from eign.problems.gp_samples import covariance, lengthscale
 from eign.strategies import State, strategy
 from eign.strategies.surrogate_fit import fitted_surrogate
@@ -28,8 +27,7 @@ def data(dim=3, count=12, seed=0):
 def surrogate(method, observed, **options):
     chosen = strategy(method)
     state = chosen.start(cube(observed.dim), {**GIVEN, **options}, 0).after(observed)
-    recipe = chosen._recipe
-    return fitted_surrogate(Kind(recipe.joint, recipe.joint or recipe.gradient), state, observed)
+    return fitted_surrogate(chosen._kind(observed), state, observed)
 
 
 @pytest.mark.parametrize("method", ["ei", "ei-gn"])

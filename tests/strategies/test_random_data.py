@@ -37,10 +37,10 @@ def studies(draw):
 
 def check(method: str, data: Observations, pending: np.ndarray) -> None:
     chosen = strategy(method)
-    state = chosen.update(
-        chosen.start(cube(data.dim), {"n_init": 2, **SMALL.get(method, {})} if method != "sobol" else {}, 7), data
-    )
-    points, after = chosen.propose(state, data, pending, 2)
+    options = {"n_init": 2, **SMALL.get(method, {})} if method != "sobol" else {}
+    state = chosen.start(cube(data.dim), options, 7).after(data)
+    proposals, after = chosen.propose(state, data, pending, 2)
+    points = np.array([proposal.x for proposal in proposals])
     assert points.shape == (2, data.dim)
     assert ((points >= 0) & (points <= 1)).all()
     assert np.abs(points[0] - points[1]).max() > 1e-9
@@ -48,7 +48,7 @@ def check(method: str, data: Observations, pending: np.ndarray) -> None:
     assert restored == after
     assert after.asked == 2
     again, _ = chosen.propose(state, data, pending, 2)
-    np.testing.assert_array_equal(points, again)
+    np.testing.assert_array_equal(points, [proposal.x for proposal in again])
 
 
 @pytest.mark.parametrize("method", CHEAP)

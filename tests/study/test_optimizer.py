@@ -9,7 +9,7 @@ from eign import Box
 from eign.data import Observations
 from eign.strategies import State, methods, strategy
 from eign.study import Optimizer
-from eign.study.events import Ask, Tell, event_from_json
+from eign.study.events import Ask, Retract, Tell, event_from_json
 from eign.study.handle import handle
 
 SQUARE = [(-1.0, 2.0), (0.0, 4.0)]
@@ -211,12 +211,13 @@ def test_options_must_be_a_dict():
 
 def test_events_survive_json():
     told = Observations([[0.0, 1.0], [1.0, 2.0]], [1.5, np.inf], [[np.nan, 2.0], None], y_var=[0.1, np.nan])
-    for event in (Ask(np.array([[0.1, 0.2]]), ("initial",)), Tell(told)):
+    asked = Ask(np.array([[0.1, 0.2]] * 2), ("initial", "model"), (None, 0.5))
+    for event in (asked, Tell(told), Retract(np.array([0.1, 0.2]))):
         assert event_from_json(json.loads(json.dumps(event.to_json(), allow_nan=False))) == event
     assert Ask(np.zeros((1, 1)), ("model",)) != Tell(told)
     with pytest.raises(ValueError, match="a reason for each of 1 points"):
         Ask(np.zeros((1, 1)), ())
-    with pytest.raises(ValueError, match="expected a stored ask or tell"):
+    with pytest.raises(ValueError, match="expected a stored ask, tell or retract"):
         event_from_json({"event": "forget"})
 
 
@@ -227,16 +228,16 @@ def test_a_study_follows_from_its_log():
         x = opt.ask(2)
         opt.tell(x[1], float(x[1] @ x[1]), 2 * x[1])
     method = strategy("l-bfgs")
-    state = method.start(cube(2), None, 2, decades=opt.box.decades.tolist())
+    state = method.start(opt.box, None, 2)
     again = Optimizer(SQUARE, method="l-bfgs", seed=2)
     for event in handle(opt).log:
         match event:
             case Ask(x, _):
-                points, state = method.propose(state, handle(again).data, handle(again).pending.units, len(x))
-                np.testing.assert_array_equal(again.box.from_unit(points), x)
+                proposals, state = method.propose(state, handle(again).data, handle(again).pending.units, len(x))
+                np.testing.assert_array_equal(again.box.from_unit([proposal.x for proposal in proposals]), x)
             case Tell(told):
-                state = method.update(state, again._inside(told))
-        again._record(event, state)
+                state = state.after(told)
+        handle(again)._record(event, state)
     assert handle(again).state == handle(opt).state
     assert again.history == opt.history
     np.testing.assert_array_equal(again.pending, opt.pending)
@@ -266,10 +267,10 @@ def test_a_proposal_that_is_withdrawn_leaves_no_trace(method):
     optimizer = Optimizer([(-1.0, 2.0), (1e-3, 1.0)], method=method, seed=4)
     for number in range(8):
         before = handle(optimizer).state
-        first = handle(optimizer).propose([], number=number)
+        first = handle(optimizer).propose([], number=number).x
         handle(optimizer).withdraw()
         assert handle(optimizer).state == before
-        assert np.array_equal(handle(optimizer).propose([], number=number), first)
+        assert np.array_equal(handle(optimizer).propose([], number=number).x, first)
         optimizer.tell(first, float(np.sum(first**2)), 2.0 * first)
         told = handle(optimizer).state
         handle(optimizer).withdraw()
@@ -287,7 +288,7 @@ def test_propose_is_ask_for_who_keeps_the_points_elsewhere(method):
     asking, proposing = fresh(), fresh()
     pending: list[list[float]] = []
     for number in range(4):
-        x = handle(proposing).propose(pending, number=number)
+        x = handle(proposing).propose(pending, number=number).x
         assert np.array_equal(x, asking.ask())
         pending.append(x.tolist())
     assert len(proposing.pending) == 0

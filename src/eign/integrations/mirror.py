@@ -67,7 +67,7 @@ class Mirror:
 
     def propose(self, pending: Sequence[Sequence[float]], *, number: int) -> Array:
         """The next point (d,) of the study, its `number`-th, while the `pending` ones (m, d) are evaluated."""
-        return handle(self._optimizer).propose(pending, number=number)
+        return handle(self._optimizer).propose(pending, number=number).x
 
     def withdraw(self) -> None:
         """Undo the last proposal, right after it: it will not be evaluated."""

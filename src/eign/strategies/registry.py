@@ -66,8 +66,8 @@ def strategy(method: str) -> Strategy:
     """
     if str(method) not in _METHODS:
         close = difflib.get_close_matches(str(method).lower(), _METHODS, n=1)
-        hint = f", did you mean {close[0]!r}" if close else ""
-        raise ValueError(f"there is no method {method!r}{hint}. Known methods: {', '.join(_METHODS)}")
+        hint = f"; did you mean {close[0]!r}?" if close else "."
+        raise ValueError(f"there is no method {method!r}{hint} Known methods: {', '.join(_METHODS)}")
     _, home, arguments = _METHODS[method]
     module, name = home.split(":")
     make = cast(Callable[..., Strategy], getattr(import_module(module), name))

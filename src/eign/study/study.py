@@ -20,7 +20,7 @@ from eign.interrupts import uninterrupted
 from eign.numerics.threads import pinned_threads
 from eign.space import SAME_POINT, Box
 from eign.strategies.registry import strategy
-from eign.strategies.strategy import Belief, State, Strategy
+from eign.strategies.strategy import Belief, Proposal, State, Strategy
 from eign.study.definition import Definition
 from eign.study.events import Ask, Event, Retract, Tell, event_from_json
 from eign.study.gradient_check.check import PROBE, new_faults, probe_point
@@ -60,7 +60,6 @@ class Study:
         self._before_proposal = (state, gain)
         self._is_restored = True
         self._best_row: int | None = None
-        self.last_reason = ""
         self._warned = self._warned_of_contradiction = False
         self._mutex = threading.RLock()
 
@@ -113,8 +112,8 @@ class Study:
                 fresh = self._ask_fresh(count - len(again))
             return np.concatenate([self.pending.claim(again), fresh])
 
-    def propose(self, pending: Numbers, *, number: int) -> Array:
-        """The point (d,) that `ask` would give after `number` others, of which just the `pending` ones are not told.
+    def propose(self, pending: Numbers, *, number: int) -> Proposal:
+        """What `ask` would give after `number` others, of which just the `pending` ones are not told; user units.
 
         Nothing is recorded but what was learned from the data: this is for studies whose points are kept elsewhere,
         as in a database with several processes.
@@ -133,8 +132,7 @@ class Study:
             self._before_proposal = (before, self._gain)
             self._state = replace(state, asked=before.asked)
             self._keep_gain(proposal.expected_improvement)
-            self.last_reason = proposal.reason
-            return np.array(self.box.from_unit(proposal.x))
+            return proposal._replace(x=np.array(self.box.from_unit(proposal.x)))
 
     def withdraw(self) -> None:
         """Undo the last `propose`, right after it: its point will not be evaluated, and is no step of the method."""
@@ -294,7 +292,7 @@ class Study:
             if np.isfinite(told.y[row]) and len(known) and told.y[row] not in known:
                 self._warned_of_contradiction = True
                 warnings.warn(
-                    f"x = {told.x[row].tolist()} was told before with y = {known[-1]!r} and now with {told.y[row]!r}: "
+                    f"x = {told.x[row].tolist()} was told before with y = {float(known[-1])!r} and now with {float(told.y[row])!r}: "
                     "both count, as noisy values; if the first was wrong, retract it",
                     UserWarning,
                     stacklevel=4,

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Final, Self, final
 
-from eign.evaluation import Evaluation, Raised, Task
+from eign.evaluation import Evaluation, Raised, Task, unpack
 
 Outcome = Evaluation | Raised
 
@@ -171,6 +171,8 @@ class ProcessExecutor(Executor):
         try:
             for _ in range(_ATTEMPTS):
                 try:
+                    if self._timeout is not None:
+                        pool.submit(unpack, fn).result()  # a process that has just started is not the function's
                     return pool.submit(fn, *args, **kwargs).result(self._timeout)
                 except TimeoutError:
                     pool = self._replaced(pool)

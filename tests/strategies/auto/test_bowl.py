@@ -129,7 +129,7 @@ def test_a_model_that_knows_the_top_to_be_low_saves_the_evaluation():
         data = _seen(problem, design(14, 5, 0))
         assert bowl_top(data, evidence=LIKELY) is not None
         state = auto.propose_one(auto.start(cube(5), {"bowl": False}, 0), data, nothing)[1]
-        return auto.propose_one(replace(state, options={**state.options, "bowl": True}), data, nothing)[1].reason
+        return auto.propose_one(replace(state, options={**state.options, "bowl": True}), data, nothing)[0].reason
 
     assert next_reason(shifted(get("styblinski-tang", 5), seed=2)) != "initial"
     assert next_reason(shifted(get("ackley", 5), seed=2)) == "initial"

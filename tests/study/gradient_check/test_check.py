@@ -275,7 +275,7 @@ def test_names_and_fixed_coordinates():
 @pytest.mark.parametrize("mode", ["probe", "passive"])
 def test_what_was_known_before_is_not_new(mode):
     opt, _ = study(lambda grad: -grad, count=16, check_gradients=mode)
-    seen = [n for n in range(1, 17) if new_faults(mode, handle(opt).data[:n], opt._widths()[:n], n - 1)]
+    seen = [n for n in range(1, 17) if new_faults(mode, handle(opt).data[:n], handle(opt)._widths()[:n], n - 1)]
     assert len(seen) == 1
 
 

@@ -68,7 +68,7 @@ class TestResume:
                 assert resumed.history == undisturbed.history
                 assert resumed.reasons == undisturbed.reasons
                 assert handle(resumed).state == handle(undisturbed).state
-                assert [event.to_json() for event in resumed._log] == [event.to_json() for event in undisturbed._log]
+                assert handle(resumed).log == handle(undisturbed).log
 
     def test_points_that_were_never_told_come_first(self, path):
         with Optimizer(SQUARE, method="sobol", seed=0, storage=path) as opt:
@@ -436,7 +436,7 @@ class TestTrouble:
 
     def test_sqlite_says_full_and_closing_writes_the_rest(self, path):
         opt = Optimizer(SQUARE, method="sobol", seed=0, storage=path)
-        connection = opt._file._connection
+        connection = handle(opt).file._connection
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages}")
         message, _ = self.fill(opt, path)
@@ -511,16 +511,16 @@ class TestTrouble:
     def test_interruption_waits_for_the_write(self, path):
         opt = Optimizer(SQUARE, method="sobol", seed=0, storage=path)
         x = opt.ask()
-        written = opt._file.append
+        written = handle(opt).file.append
 
         def interrupted(*arguments, **options):
             signal.raise_signal(signal.SIGINT)
             written(*arguments, **options)
 
-        opt._file.append = interrupted
+        handle(opt).file.append = interrupted
         with pytest.raises(KeyboardInterrupt):
             opt.tell(x, 1.0)
-        opt._file.append = written
+        handle(opt).file.append = written
         assert len(opt.history) == 1
         opt.close()
         assert Optimizer.view(path).history == opt.history

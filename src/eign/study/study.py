@@ -292,8 +292,8 @@ class Study:
             if np.isfinite(told.y[row]) and len(known) and told.y[row] not in known:
                 self._warned_of_contradiction = True
                 warnings.warn(
-                    f"x = {told.x[row].tolist()} was told before with y = {float(known[-1])!r} and now with {float(told.y[row])!r}: "
-                    "both count, as noisy values; if the first was wrong, retract it",
+                    f"x = {told.x[row].tolist()} was told before with y = {float(known[-1])!r} and now with "
+                    f"{float(told.y[row])!r}: both count, as noisy values; if the first was wrong, retract it",
                     UserWarning,
                     stacklevel=4,
                 )

@@ -74,6 +74,13 @@ def test_paths_exist(page):
     assert not [name for name in named if not any([*ROOT.glob(name), *(ROOT / "src").rglob(name)])]
 
 
+@pytest.mark.parametrize("page", [page for page in texts() if not page.startswith("docs/")])
+def test_links_between_files_exist(page):
+    """MkDocs checks those of the site."""
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", texts()[page]):
+        assert (ROOT / page).parent.joinpath(target).exists(), target
+
+
 @pytest.mark.parametrize("page", texts())
 def test_dotted_names_exist(page):
     text = texts()[page]

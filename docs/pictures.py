@@ -1,5 +1,6 @@
 """Make the pictures of the pages, from the code that stands above them and from the examples: `make pictures`."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).resolve().parent
 EXAMPLES = DOCS.parent / "examples"
 
 
@@ -22,13 +23,14 @@ def draw(page: Path) -> list[Path]:
     namespace: dict[str, object] = {}
     made = []
     pattern = r"^```python\n(.*?)^```|^!\[[^\]]*\]\((figures/[\w.]+)\)"
-    for code, picture in re.findall(pattern, page.read_text(), re.DOTALL | re.MULTILINE):
-        if code:
-            exec(compile(code, page.name, "exec"), namespace)
-            continue
-        made.append(DOCS / picture)
-        plt.gcf().savefig(made[-1], dpi=100)
-        plt.close("all")
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):  # some pages write files
+        for code, picture in re.findall(pattern, page.read_text(), re.DOTALL | re.MULTILINE):
+            if code:
+                exec(compile(code, page.name, "exec"), namespace)
+                continue
+            made.append(DOCS / picture)
+            plt.gcf().savefig(made[-1], dpi=100)
+            plt.close("all")
     return made
 
 
@@ -54,5 +56,5 @@ def copy_profiles() -> Path:
 
 
 if __name__ == "__main__":
-    for picture in [*draw(DOCS / "plots.md"), *run_examples(), copy_profiles()]:
+    for picture in [*draw(DOCS / "plots.md"), *draw(DOCS / "project.md"), *run_examples(), copy_profiles()]:
         print(picture.relative_to(DOCS.parent))

@@ -1,6 +1,8 @@
 """The documentation tells the truth: mapped names exist, every label of the paper is mapped, examples run."""
 
 import importlib
+import importlib.util
+import pkgutil
 import re
 from pathlib import Path
 
@@ -53,7 +55,47 @@ def test_references_in_docstrings_resolve():
         assert callable(resolve(name)), name
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+def texts() -> dict[str, str]:
+    """All that users and contributors read."""
+    paths = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "notes").glob("*.md"),
+    ]
+    return {str(path.relative_to(ROOT)): path.read_text() for path in paths}
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md", "docs/dependencies.md"])
+def test_paths_exist(page):
+    """In backticks, from the root or from within the packages; a star stands for some names."""
+    named = re.findall(r"`([\w*/]+(?:/|\.(?:py|md|toml)))`", texts()[page])
+    assert named
+    assert not [name for name in named if not any([*ROOT.glob(name), *(ROOT / "src").rglob(name)])]
+
+
+@pytest.mark.parametrize("page", [page for page in texts() if not page.startswith("docs/")])
+def test_links_between_files_exist(page):
+    """MkDocs checks those of the site."""
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", texts()[page]):
+        assert (ROOT / page).parent.joinpath(target).exists(), target
+
+
+@pytest.mark.parametrize("page", texts())
+def test_dotted_names_exist(page):
+    text = texts()[page]
+    for name in set(re.findall(r"`(eign(?:_lab)?(?:\.\w+)+)[`(]", text)):
+        pkgutil.resolve_name(name)
+    for name in set(re.findall(r"python -m (eign_lab[\w.]*)", text)):
+        assert importlib.util.find_spec(name), name
+
+
+# These pages are run by tests of their own, which also look at what comes out.
+FOLLOWED = {"long_runs.md", "project.md"}
+PAGES = [f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md") if path.name not in FOLLOWED]
+
+
+@pytest.mark.parametrize("page", ["README.md", *PAGES])
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some write files
     namespace: dict[str, object] = {}

@@ -135,7 +135,7 @@ def report(records: Sequence[Mapping[str, Any]], *, label: str, seeds: str, dire
         figure.savefig(directory / f"{stem}.svg")
 
 
-_TRIALS: Final = "What was tried where a bar is missed, and why: [docs/auto_trials.md](../../docs/auto_trials.md)."
+_TRIALS: Final = "What was tried where a bar is missed, and why: [notes/auto_trials.md](../../notes/auto_trials.md)."
 
 _LEGEND: Final = (
     "Regrets are means over the seeds as shares of the scale: the optimum minus the median over 20 seeds of the best",

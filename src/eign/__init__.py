@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from eign.data import Observations
     from eign.evaluation import Evaluation
     from eign.exchange import read_table, write_table
+    from eign.integrations.scipy import scipy_method
     from eign.space import Box
     from eign.strategies import methods
     from eign.study import Optimizer, StorageError, maximize, minimize
@@ -34,6 +35,7 @@ __all__ = [
     "plot",
     "problems",
     "read_table",
+    "scipy_method",
     "write_table",
 ]
 
@@ -48,6 +50,7 @@ _HOMES = {
     "methods": "eign.strategies",
     "minimize": "eign.study",
     "read_table": "eign.exchange",
+    "scipy_method": "eign.integrations.scipy",
     "write_table": "eign.exchange",
 }
 

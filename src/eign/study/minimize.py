@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -23,6 +23,13 @@ from eign.study.run import Run
 from eign.study.storage.study_file import as_path
 from eign.study.workers import hire
 
+# What options of SciPy's are called here.
+_SCIPY_OPTIONS: Final = {
+    "maxfun": "budget={!r}",
+    "maxfev": "budget={!r}",
+    "maxiter": "budget=, a number of evaluations,",
+    "disp": "progress=True",
+}
 Search = TypeVar("Search", bound=Callable[..., OptimizeResult])
 
 
@@ -160,6 +167,8 @@ def _run(
         raise ValueError(f"on_error={on_error!r}, expected 'raise' or 'fail'")
     if tol is not None and not (isinstance(tol, int | float) and 0.0 < tol < np.inf):
         raise ValueError(f"tol={tol!r}, expected a positive number or None")
+    for name in _SCIPY_OPTIONS.keys() & set(options or ()):
+        raise ValueError(f"options: SciPy's {name} is {_SCIPY_OPTIONS[name].format((options or {})[name])} here")
     if resume and storage is None:
         raise ValueError("resume=True: expected storage=, the file of the study to go on with")
     task = Task(fun, jac, args if isinstance(args, tuple) else (args,))

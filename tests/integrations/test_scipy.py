@@ -1,0 +1,106 @@
+"""`scipy.optimize.minimize(..., method=eign.scipy_method)`, and the habits of those who come from SciPy."""
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import eign
+
+BOUNDS = [(-1.0, 2.0)] * 2
+QUICK = {"method": "l-bfgs", "seed": 0}
+
+
+def bowl(x, offset=0.0):
+    return float(x @ x) + offset, 2.0 * x
+
+
+@pytest.mark.parametrize("bounds", [BOUNDS, scipy.optimize.Bounds([-1, -1], [2, 2])], ids=["pairs", "Bounds"])
+def test_scipy_calls_it(bounds):
+    seen = []
+    options = {**QUICK, "budget": 14}
+    found = scipy.optimize.minimize(
+        bowl,
+        [1.0, 1.5],
+        args=(3.0,),
+        jac=True,
+        method=eign.scipy_method,
+        bounds=bounds,
+        options=options,
+        callback=lambda xk: seen.append(xk),
+    )
+    assert found.fun == pytest.approx(3.0, abs=1e-9)
+    assert found.nfev == 14 == len(seen)
+    np.testing.assert_array_equal(found.history.x[0], [1.0, 1.5])
+    np.testing.assert_array_equal(seen[-1], found.x)
+
+
+def test_a_gradient_of_its_own_or_none():
+    for jac in (lambda x: 2.0 * x, None):
+        found = scipy.optimize.minimize(
+            lambda x: float(x @ x), [1.0, 1.0], jac=jac, method=eign.scipy_method, bounds=BOUNDS, options={"maxfun": 8}
+        )
+        assert found.nfev == 8
+        assert found.njev == (0 if jac is None else 8)
+
+
+def test_what_it_cannot_do_is_said():
+    with pytest.raises(ValueError, match=r"eign searches a box: give bounds="):
+        scipy.optimize.minimize(bowl, [1.0, 1.0], jac=True, method=eign.scipy_method)
+    line = {"type": "ineq", "fun": lambda x: x[0]}
+    with pytest.raises(ValueError, match="does not take constraints yet"):
+        scipy.optimize.minimize(bowl, [1.0, 1.0], jac=True, method=eign.scipy_method, bounds=BOUNDS, constraints=line)
+
+
+class TestHabits:
+    def test_a_start_in_second_place(self):
+        with pytest.raises(TypeError, match=r"the bounds come second, .*eign.minimize\(fun, bounds, x0=x0"):
+            eign.minimize(bowl, np.zeros(2), jac=True, bounds=BOUNDS)
+        with pytest.raises(ValueError, match="a starting point is given by name, x0="):
+            eign.minimize(bowl, np.zeros(2))
+
+    def test_numbers_that_are_not_quite_of_the_kind(self):
+        found = eign.minimize(bowl, BOUNDS, budget=1e1, args=2.0, seed=np.random.default_rng(3), method="l-bfgs")
+        again = eign.minimize(bowl, BOUNDS, budget=10, args=(2.0,), seed=np.random.default_rng(3), method="l-bfgs")
+        assert found.nfev == 10
+        assert found.history == again.history
+        with pytest.raises(ValueError, match=r"budget=10\.5, expected the number of evaluations"):
+            eign.minimize(bowl, BOUNDS, budget=10.5)
+
+    @pytest.mark.parametrize(
+        ("callback", "kind"),
+        [
+            (lambda xk: xk, np.ndarray),
+            (lambda x: x, np.ndarray),
+            (lambda intermediate_result: intermediate_result, scipy.optimize.OptimizeResult),
+            (lambda result: result, scipy.optimize.OptimizeResult),
+        ],
+    )
+    def test_callbacks_get_what_their_parameter_says(self, callback, kind):
+        seen = []
+        name = next(iter(inspect.signature(callback).parameters))
+        wrapped = eval(f"lambda {name}: seen.append({name})", {"seen": seen})
+        eign.minimize(bowl, BOUNDS, budget=3, method="sobol", callback=wrapped)
+        assert [type(one) for one in seen] == [kind] * 3
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"method": "L-BFGS-B"}, "there is no method 'L-BFGS-B'; did you mean 'l-bfgs'?"),
+            ({"method": []}, r"there is no method \[\]. Known methods"),
+            ({"tol": "a"}, "tol='a', expected a positive number"),
+            ({"options": {"maxfun": 100}}, "SciPy's maxfun is budget=100"),
+        ],
+    )
+    def test_errors_say_what_to_write(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            eign.minimize(bowl, BOUNDS, **arguments)
+
+    def test_a_callback_that_is_none(self):
+        with pytest.raises(TypeError, match="callback='x', expected a function"):
+            eign.minimize(bowl, BOUNDS, callback="x")
+
+    def test_all_cores(self):
+        found = eign.minimize(bowl, BOUNDS, budget=4, method="sobol", workers=-1)
+        assert found.nfev == 4

@@ -1,13 +1,37 @@
 """The laboratory's commands: parse, call, print. They join the terminal by the entry points `eign.commands`."""
 
+import json
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import wraps
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final, ParamSpec, TypeVar
 
 import typer
 
-__all__ = ["paper", "report", "speed"]
+__all__ = ["judge", "paper", "report", "speed"]
+
+_PACKAGES: Final = ("cma", "gymnasium", "matplotlib", "nlopt", "pandas", "plotly", "pyarrow")
+"""What the extra `bench` adds."""
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
+def laboratory_command(command: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """A command that says at once, and not after hours, that it needs the laboratory's packages."""
+
+    @wraps(command)
+    def checked(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        if missing := [name for name in _PACKAGES if find_spec(name) is None]:
+            raise ImportError(f"eign {command.__name__} needs {', '.join(missing)}: pip install 'eign[bench]'")
+        return command(*arguments, **options)
+
+    return checked
+
+
+@laboratory_command
 def speed(
     fit: Annotated[bool, typer.Option("--fit", help="Refits of the surrogates instead of whole suggestions.")] = False,
     growth: Annotated[bool, typer.Option("--growth", help="Time and memory as points and dimensions grow.")] = False,
@@ -38,6 +62,7 @@ def speed(
         show_suggestion_speed(steps=steps, peer_steps=peer_steps, largest=largest)
 
 
+@laboratory_command
 def paper(
     experiments: Annotated[
         list[str] | None, typer.Argument(help="Ids of experiments, or all; none is those of the paper.")
@@ -49,18 +74,24 @@ def paper(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Try everything with hardly any work.")] = False,
     scheduler: Annotated[str | None, typer.Option(help="Send the work to this Dask cluster: tcp://...")] = None,
-    export: Annotated[Path | None, typer.Option(help="Write Parquet and CSV into this directory at the end.")] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Write Parquet and CSV into this directory; runs that it has are not repeated.")
+    ] = None,
     spec: Annotated[Path | None, typer.Option(help="A TOML file with experiments of your own.")] = None,
     task_seconds: Annotated[float, typer.Option(min=0.0, max=120.0, help="Work between two savings of a run.")] = 30.0,
 ) -> None:
     """Run the experiments of the paper; the same command again goes on where it was stopped."""
-    from eign_lab.papers.ei_gn.campaign import PaperCommand, run_paper
+    from eign_lab.papers.ei_gn.experiments import select
+    from eign_lab.runs.campaign import Workplace, run_campaign
 
-    ids = tuple(experiments or ())
-    if not run_paper(PaperCommand(ids, seeds, workers, results, quick, scheduler, export, spec, task_seconds)):
+    path = results or Path("eign-paper-quick.sqlite" if quick else "eign-paper.sqlite")
+    chosen = select(experiments or (), spec=spec, quick=quick)
+    count = seeds or (2 if quick else 20)
+    if not run_campaign(chosen, range(count), Workplace(path, workers, scheduler, export, task_seconds)):
         raise typer.Exit(1)
 
 
+@laboratory_command
 def report(
     results: Annotated[Path, typer.Argument(help="A results file of eign paper, or the directory of an export.")],
     out: Annotated[Path, typer.Option(help="Directory for the report.")] = Path("eign-report"),
@@ -72,3 +103,91 @@ def report(
 
     page, text, *figures = write_report(results, out, spec=spec, svg=svg)
     typer.echo(f"{page}\n{text}\n{len(figures)} figures in {out / 'figures'}")
+
+
+class JudgeAction(StrEnum):
+    """What the judge is to do."""
+
+    RUN = "run"
+    SCORE = "score"
+    ABLATIONS = "ablations"
+
+
+class ScoredSeeds(StrEnum):
+    """Methods are tuned on the seeds 100 to 119 and reported on 0 to 19."""
+
+    REPORT = "report"
+    TUNING = "tuning"
+
+
+@laboratory_command
+def judge(
+    action: Annotated[
+        JudgeAction,
+        typer.Argument(help="Run what is missing; score what is there; or run and compare auto without its parts."),
+    ],
+    methods: Annotated[
+        list[str] | None, typer.Option("--method", help="A method, or rivals, programs, models: auto; repeatable.")
+    ] = None,
+    options: Annotated[str, typer.Option(help="Options of the method as JSON.")] = "{}",
+    label: Annotated[str | None, typer.Option(help="What reports call the method with these options.")] = None,
+    groups: Annotated[list[int] | None, typer.Option("--group", min=1, max=5, help="Of problems; repeatable.")] = None,
+    problems: Annotated[list[str] | None, typer.Option("--problem", help="Instead of groups; repeatable.")] = None,
+    seeds: Annotated[str, typer.Option(help="Of the runs: numbers and ranges, such as 0-19,100.")] = "100-119",
+    scored: Annotated[ScoredSeeds, typer.Option(help="Seeds that are scored.")] = ScoredSeeds.REPORT,
+    workers: Annotated[int, typer.Option(min=1, help="Processes of this machine, one thread each.")] = 2,
+    results: Annotated[Path, typer.Option(help="Where runs are kept until they are exported, and where to go on.")] = (
+        Path("eign-judge.sqlite")
+    ),
+    export: Annotated[Path, typer.Option(help="Directory of finished runs and reports; nothing in it is repeated.")] = (
+        Path("results/auto")
+    ),
+) -> None:
+    """Judge a method on 45 problems against what a user would run instead."""
+    from eign_lab.judge.ablations import PROBLEMS, ablation_table
+    from eign_lab.judge.contestants import VARIANTS, find_contestants, judge_experiment
+    from eign_lab.judge.report_cards import write_report
+    from eign_lab.report.summaries import as_markdown_table
+    from eign_lab.runs.campaign import Workplace, run_campaign
+    from eign_lab.runs.experiment import MethodSpec
+    from eign_lab.runs.export import open_results
+
+    chosen = find_contestants(methods or ["auto"])
+    if label or json.loads(options):
+        if len(chosen) > 1 or not label:
+            raise typer.BadParameter("--options go with one --method and a --label for both")
+        chosen = [MethodSpec(label, chosen[0].method, json.loads(options))]
+    if action is JudgeAction.SCORE:
+        typer.echo(write_report(open_results(export), chosen[0], scored, export), nl=False)
+        return
+    is_ablation = action is JudgeAction.ABLATIONS
+    experiment = (
+        judge_experiment(VARIANTS, problems=PROBLEMS)
+        if is_ablation
+        else judge_experiment(chosen, groups=groups or range(1, 6), problems=problems or ())
+    )
+    wanted = read_seeds(seeds)
+    all_finished = run_campaign([experiment], wanted, Workplace(results, workers, export=export))
+    if is_ablation:
+        table = ablation_table(open_results(export), wanted)
+        text = f"# {table.title}\n\n{table.note}\n\n{as_markdown_table(table)}\n"
+        (export / "ablations.md").write_text(text, encoding="utf-8")
+        typer.echo(text, nl=False)
+    if not all_finished:
+        raise typer.Exit(1)
+
+
+def read_seeds(words: str) -> Sequence[int]:
+    """Seeds from numbers and ranges.
+
+    >>> read_seeds("3,0-2")
+    [3, 0, 1, 2]
+    """
+    seeds: list[int] = []
+    for word in words.split(","):
+        first, _, last = word.strip().partition("-")
+        try:
+            seeds += range(int(first), int(last or first) + 1)
+        except ValueError as error:
+            raise typer.BadParameter(f"seeds: expected numbers and ranges such as 0-19,100, got {words!r}") from error
+    return seeds

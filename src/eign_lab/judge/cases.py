@@ -7,16 +7,18 @@ the noise. Shifts reach up to a quarter of the box each way, and the maximum sta
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import final
+from typing import Final, final
 
 import numpy as np
 from scipy.stats import qmc
 
 from eign.arrays import Array
 from eign.problems import Problem, dropped_gradients, get, noisy, rotated, shifted, without_gradients
-from eign.strategies.design import design_point
 from eign_lab.judge.functions import in_other_units, over_logarithms, shifted_hartmann, unit_problem
 from eign_lab.judge.real_work import kernel_ridge, lennard_jones, lotka_volterra
+from eign_lab.rivals import sobol_design
+from eign_lab.runs.experiment import ProblemSpec
+from eign_lab.runs.posed_problem import PosedProblem
 
 GROUPS = {
     1: "the paper's functions and shifted copies",
@@ -26,6 +28,8 @@ GROUPS = {
     5: "real work",
 }
 SCALE_SEEDS = range(20)
+CONVERGED: Final = 1e-6
+"""Share of the scale below which a regret counts as none: the run ends, for no score can change after it."""
 
 Disturbance = Callable[[Problem, int], Problem]
 """What a run of a seed sees of a problem."""
@@ -71,14 +75,27 @@ class Case:
     @cached_property
     def scale(self) -> float:
         """What there is to gain: the optimum minus the median of the best of 3 d Sobol points over 20 seeds."""
-        designs = [self.problem.bounds.from_unit(design(self.problem.dim, seed)) for seed in SCALE_SEEDS]
+        designs = [self.problem.bounds.from_unit(sobol_design(self.problem.dim, seed)) for seed in SCALE_SEEDS]
         best = [float(self.problem.evaluate(points)[0].max()) for points in designs]
         return self.optimum - float(np.median(best))
 
+    @property
+    def spec(self) -> ProblemSpec:
+        """The case as a problem of an experiment.
 
-def design(d: int, seed: int) -> Array:
-    """The initial design that all methods with one share, `3 d x d` in the unit cube."""
-    return np.array([design_point(seed, d, index) for index in range(3 * d)])
+        A run ends when it has converged, unless there is noise, so that the regret may rise again, or the optimum is
+        only the best value known.
+        """
+        is_sure = self.best_known is None and not self.seen(0).noisy
+        target = self.optimum - CONVERGED * self.scale if is_sure else None
+        seeded = self.disturbed is not None
+        return ProblemSpec(self.name, None, self.budget, source=f"{__name__}:pose_case", seeded=seeded, target=target)
+
+
+def pose_case(name: str, seed: int = 0) -> PosedProblem:
+    """The problem of a case, as the runs of a seed see it and as it is."""
+    case = CASES[name]
+    return PosedProblem(case.seen(seed), case.problem)
 
 
 def _noise(share: float, problem: Problem, seed: int) -> Problem:

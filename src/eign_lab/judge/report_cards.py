@@ -1,18 +1,16 @@
-"""The judge's tables and bars in Markdown, from stored runs."""
+"""The judge's tables and bars in Markdown, from the runs of a results file."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 
 from eign.arrays import Array
 from eign_lab.judge.cases import CASES, COUNTED, GROUPS, Case
-from eign_lab.judge.profiles import draw_profiles
-from eign_lab.judge.rivals import RIVALS
+from eign_lab.judge.contestants import RIVALS, judge_experiment
 from eign_lab.judge.scores import (
     AT_OPTIMUM,
     EARLY_SHARE,
@@ -21,24 +19,30 @@ from eign_lab.judge.scores import (
     Comparison,
     compare,
     count_at_optimum,
-    evaluations_to,
     meets_count_bar,
     meets_early_bar,
-    regret_at,
     strongest,
     third,
     worse,
 )
+from eign_lab.report.figures import save
+from eign_lab.report.profiles import draw_profiles
+from eign_lab.report.summaries import Table, as_markdown_table
+from eign_lab.runs.experiment import MethodSpec
+from eign_lab.runs.outcomes import MethodRuns
+from eign_lab.runs.store import Records, collect
+from eign_lab.statistics import evaluations_to_target
 
 SEEDS: Final = {"report": range(20), "tuning": range(100, 120)}
 ALL_SEEDS: Final = 20
 LEAST_SEEDS: Final = 3
 """Tuning seeds that make a rival: one lucky run does not."""
 _PLAIN: Final = ("l-bfgs", "log-ei")
+_RIVALS: Final = tuple(method.label for method in RIVALS)
 _MOST: Final = 0.85
 
-Runs = Mapping[int, Mapping[str, Any]]
-"""Stored runs of one method on one problem by seed."""
+Runs = Mapping[str, MethodRuns]
+"""Finished runs on one problem by the label of the method; methods without runs are left out."""
 
 
 @final
@@ -49,90 +53,103 @@ class Sheet:
     Attributes:
         case: The problem.
         label: The method that is judged.
-        runs: On the seeds that are scored, by label.
-        tuning: On the tuning seeds, by label.
+        runs: On the seeds that are scored.
+        tuning: On the tuning seeds.
     """
 
     case: Case
     label: str
-    runs: Mapping[str, Runs]
-    tuning: Mapping[str, Runs]
+    runs: Runs
+    tuning: Runs
 
     @cached_property
     def rival(self) -> str | None:
         """Groups 1 and 2: the best on the tuning seeds. Others: the better of l-bfgs and LogEI on the scored seeds."""
         if self.case.group <= 2:
-            enough = {name: runs for name, runs in self.tuning.items() if name in RIVALS and len(runs) >= LEAST_SEEDS}
-            return strongest({name: self.final(runs) for name, runs in enough.items()})
-        return strongest({name: self.final(self.runs[name]) for name in _PLAIN if name in self.runs})
+            enough = [name for name in _RIVALS if name in self.tuning and len(self.tuning[name].seeds) >= LEAST_SEEDS]
+            return strongest({name: self.regrets(self.tuning[name]) for name in enough})
+        return strongest({name: self.regrets(self.runs[name]) for name in _PLAIN if name in self.runs})
 
     @property
+    def ours(self) -> MethodRuns | None:
+        """The runs of the method that is judged."""
+        return self.runs.get(self.label)
+
+    @cached_property
     def common_seeds(self) -> list[int]:
         """Seeds that the method and the rival both have."""
-        return sorted(set(self.runs.get(self.label, {})) & set(self.runs.get(self.rival or "", {})))
+        pair = [self.runs[name].seeds if name in self.runs else () for name in (self.label, self.rival or "")]
+        return sorted(set(pair[0]) & set(pair[1]))
 
-    def final(self, runs: Runs, seeds: Sequence[int] | None = None) -> Array:
-        """Regrets at the end, by seed."""
-        return self.at(self.case.budget, runs, seeds)
-
-    def at(self, evaluation: int, runs: Runs, seeds: Sequence[int] | None = None) -> Array:
-        """Regrets after so many evaluations, by seed."""
-        wanted = sorted(runs) if seeds is None else seeds
-        return np.array([regret_at(runs[seed]["regrets"], evaluation) for seed in wanted])
+    def regrets(self, runs: MethodRuns, evaluation: int | None = None, seeds: Sequence[int] | None = None) -> Array:
+        """Regrets after so many evaluations, or at the end, by seed."""
+        found = runs.at(self.case.budget if evaluation is None else evaluation)
+        values = np.array([found[seed] for seed in (sorted(found) if seeds is None else seeds)])
+        return np.asarray(self.case.optimum - np.where(np.isnan(values), -np.inf, values))
 
     @property
     def comparison(self) -> Comparison | None:
         """The method against the rival at the full budget; None if they share no seed."""
-        seeds = self.common_seeds
-        if not seeds or self.rival is None:
+        if not self.common_seeds:
             return None
-        ours, theirs = self.runs[self.label], self.runs[self.rival]
-        return compare(self.final(ours, seeds), self.final(theirs, seeds), self.case.scale)
+        ours, theirs = (self._common(name) for name in (self.label, self.rival or ""))
+        return compare(ours, theirs, self.case.scale)
 
     @property
     def early(self) -> bool | None:
         """Whether the bar at a third of the budget is met; None if it cannot be said."""
-        seeds = self.common_seeds
-        if not seeds or self.rival is None:
+        if not self.common_seeds:
             return None
-        early = self.at(third(self.case.budget), self.runs[self.label], seeds)
-        return meets_early_bar(early, self.final(self.runs[self.rival], seeds), self.case.scale)
+        early = self._common(self.label, third(self.case.budget))
+        return meets_early_bar(early, self._common(self.rival or ""), self.case.scale)
 
-    def share(self, label: str | None, evaluation: int) -> str:
+    def _common(self, label: str, evaluation: int | None = None) -> Array:
+        return self.regrets(self.runs[label], evaluation, self.common_seeds)
+
+    def share(self, label: str | None, evaluation: int | None = None) -> str:
         """The mean regret of a method after so many evaluations as a share of the scale."""
-        runs = self.runs.get(label or "", {})
-        return f"{float(self.at(evaluation, runs).mean()) / self.case.scale:.2g}" if runs else "-"
+        if label not in self.runs:
+            return "-"
+        return f"{float(self.regrets(self.runs[label], evaluation).mean()) / self.case.scale:.2g}"
+
+    def at_optimum(self) -> int:
+        """Runs of the method at the global optimum."""
+        return 0 if self.ours is None else count_at_optimum(self.regrets(self.ours), self.case.scale)
 
 
-def sheets(records: Sequence[Mapping[str, Any]], *, label: str, seeds: str) -> list[Sheet]:
+def make_sheets(results: Records, method: MethodSpec, seeds: str) -> list[Sheet]:
     """One sheet for each problem."""
-    scored: dict[str, dict[str, dict[int, Any]]] = defaultdict(lambda: defaultdict(dict))
-    tuning: dict[str, dict[str, dict[int, Any]]] = defaultdict(lambda: defaultdict(dict))
-    for record in records:
-        for wanted, store in ((SEEDS[seeds], scored), (SEEDS["tuning"], tuning)):
-            if record["seed"] in wanted:
-                store[record["problem"]][record["label"]][record["seed"]] = record
-    return [Sheet(case, label, dict(scored[name]), dict(tuning[name])) for name, case in CASES.items()]
+    known = {method.label: method} | {rival.label: rival for rival in RIVALS if rival.label != method.label}
+    experiment = judge_experiment(list(known.values()), problems=CASES)
+    by_seeds = {
+        name: {key: [r for r in records if r.finished] for key, records in collect(results, experiment, wanted).items()}
+        for name, wanted in SEEDS.items()
+    }
+
+    def runs(case: Case, name: str) -> Runs:
+        found = {label: by_seeds[name][case.name, label] for label in known}
+        return {label: MethodRuns.of(records, case.budget) for label, records in found.items() if records}
+
+    return [Sheet(case, method.label, runs(case, seeds), runs(case, "tuning")) for case in CASES.values()]
 
 
-def report(records: Sequence[Mapping[str, Any]], *, label: str, seeds: str, directory: Path) -> None:
-    """Print the report, and write it with the profiles beside the results."""
-    all_sheets = sheets(records, label=label, seeds=seeds)
-    compared = {sheet.case.name: found for sheet in all_sheets if (found := sheet.comparison) is not None}
+def write_report(results: Records, method: MethodSpec, seeds: str, directory: Path) -> str:
+    """The report; written with the profiles into the directory."""
+    sheets, label = make_sheets(results, method, seeds), method.label
+    compared = {sheet.case.name: found for sheet in sheets if (found := sheet.comparison) is not None}
     is_worse = worse(compared) if compared else {}
-    lines = [f"# {label} on the {seeds} seeds", "", *_LEGEND, ""]
+    blocks = [f"# {label} on the {seeds} seeds", "\n".join(_LEGEND)]
     for group, title in GROUPS.items():
-        of_group = [sheet for sheet in all_sheets if sheet.case.group == group]
-        lines += [f"## Group {group}: {title}", "", *_table(of_group, is_worse), ""]
-    if cut := sorted({f"{record['label']} on {record['problem']}" for record in records if record.get("cut")}):
-        lines += [f"Cut by time before the budget, so that regrets are too large: {', '.join(cut)}.", ""]
-    lines += ["## Bars", "", *_bars(all_sheets, is_worse), "", _TRIALS, ""]
-    print("\n".join(lines))
-    stem = f"{label.replace(' ', '-')}-{seeds}"
-    (directory / f"{stem}.md").write_text("\n".join(lines))
-    figure = draw_profiles(_costs(all_sheets), first=label)
+        of_group = [sheet for sheet in sheets if sheet.case.group == group]
+        blocks += [f"## Group {group}: {title}", as_markdown_table(_table(of_group, is_worse))]
+    blocks += ["## Bars", "\n".join(_bars(sheets, is_worse)), _TRIALS]
+    text, stem = "\n\n".join(blocks) + "\n", f"{label.replace(' ', '-')}-{seeds}"
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{stem}.md").write_text(text, encoding="utf-8")
+    figure = draw_profiles(_costs(sheets), first=label)
     if figure is not None:
-        figure.savefig(directory / f"{stem}.svg")
+        save(figure, directory, stem, ["svg"])
+    return text
 
 
 _TRIALS: Final = "What was tried where a bar is missed, and why: [notes/auto_trials.md](../../notes/auto_trials.md)."
@@ -152,63 +169,71 @@ _HEADS: Final = (
 )
 
 
-def _table(of_group: Sequence[Sheet], is_worse: Mapping[str, bool]) -> list[str]:
-    lines = [f"| {' | '.join(_HEADS)} |", "|" + "---|" * len(_HEADS)]
+def _table(of_group: Sequence[Sheet], is_worse: Mapping[str, bool]) -> Table:
+    rows = []
     for sheet in of_group:
-        case, found, ours = sheet.case, sheet.comparison, sheet.runs.get(sheet.label, {})
+        case, found, ours = sheet.case, sheet.comparison, sheet.ours
         tested = (f"{found.deficit:+.2g}", f"{found.p:.2g}", _word(is_worse[case.name])) if found else ("-", "-", "-")
-        cells = [
+        cells = (
             case.name,
-            case.budget,
+            str(case.budget),
             f"{case.scale:.4g}",
             sheet.rival or "-",
-            sheet.share(sheet.rival, case.budget),
+            sheet.share(sheet.rival),
             sheet.share("l-bfgs", third(case.budget)),
             sheet.share(sheet.label, third(case.budget)),
-            sheet.share(sheet.label, case.budget),
+            sheet.share(sheet.label),
             _word(sheet.early) if case.group <= 2 else "",
             *tested,
-            f"{count_at_optimum(sheet.final(ours), case.scale)}/{len(ours)}" if ours else "-",
-            _seconds(ours),
-        ]
-        lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
-    return lines
+            "-" if ours is None else f"{sheet.at_optimum()}/{len(ours.seeds)}",
+            "-" if ours is None else f"{_median_seconds(ours):.2g}, {_longest_seconds(ours):.2g}",
+        )
+        rows.append(cells)
+    return Table("", _HEADS, tuple(rows))
 
 
-def _bars(all_sheets: Sequence[Sheet], is_worse: Mapping[str, bool]) -> list[str]:
-    early = [sheet.early for sheet in all_sheets if sheet.case.group <= 2]
-    met = sum(bar is True for bar in early)
-    ours = {sheet.case.name: sheet.runs.get(sheet.label, {}) for sheet in all_sheets}
-    counts = [count_at_optimum(s.final(ours[s.case.name]), s.case.scale) for s in all_sheets if s.case.name in COUNTED]
-    medians = [float(np.median([r["median_wait"] for r in runs.values()])) for runs in ours.values() if runs]
-    longest = max((r["max_wait"] for runs in ours.values() for r in runs.values()), default=np.inf)
-    lines = [
+def _median_seconds(runs: MethodRuns) -> float:
+    return float(np.median([timing.median for timing in runs.timings]))
+
+
+def _longest_seconds(runs: MethodRuns) -> float:
+    return max(timing.longest for timing in runs.timings)
+
+
+def _bars(sheets: Sequence[Sheet], is_worse: Mapping[str, bool]) -> list[str]:
+    paper = [sheet for sheet in sheets if sheet.case.group <= 2]
+    met = sum(sheet.early is True for sheet in paper)
+    counted = [sheet for sheet in sheets if sheet.case.name in COUNTED]
+    counts = [sheet.at_optimum() for sheet in counted]
+    ours = [sheet.ours for sheet in sheets if sheet.ours is not None]
+    slowest = max(map(_median_seconds, ours), default=np.inf)
+    longest = max(map(_longest_seconds, ours), default=np.inf)
+    return [
         _bar(
-            met >= EARLY_SHARE * len(early),
-            all(len(sheet.common_seeds) == ALL_SEEDS for sheet in all_sheets if sheet.case.group <= 2),
-            f"at a third of the budget on {met} of {len(early)}",
+            met >= EARLY_SHARE * len(paper),
+            all(len(sheet.common_seeds) == ALL_SEEDS for sheet in paper),
+            f"at a third of the budget on {met} of {len(paper)}",
         ),
-        *(_not_worse(all_sheets, is_worse, groups) for groups in ((1, 2), (3, 4, 5))),
+        *(_not_worse(sheets, is_worse, groups) for groups in ((1, 2), (3, 4, 5))),
         _bar(
             meets_count_bar(counts),
-            all(len(ours[name]) == ALL_SEEDS for name in COUNTED),
+            all(_is_complete(sheet) for sheet in counted),
             f"global optimum in {sum(counts)} runs, at least {min(counts)} on each of the eight",
         ),
-    ]
-    slowest = max(medians, default=np.inf)
-    words = f"median suggestion at most {slowest:.2g} s on every problem, longest {longest:.2g} s"
-    return [
-        *lines,
         _bar(
             slowest < MEDIAN_SECONDS and longest < MOST_SECONDS,
-            all(len(runs) == ALL_SEEDS for runs in ours.values()),
-            words,
+            all(_is_complete(sheet) for sheet in sheets),
+            f"median suggestion at most {slowest:.2g} s on every problem, longest {longest:.2g} s",
         ),
     ]
 
 
-def _not_worse(all_sheets: Sequence[Sheet], is_worse: Mapping[str, bool], groups: tuple[int, ...]) -> str:
-    chosen = [sheet for sheet in all_sheets if sheet.case.group in groups]
+def _is_complete(sheet: Sheet) -> bool:
+    return sheet.ours is not None and len(sheet.ours.seeds) == ALL_SEEDS
+
+
+def _not_worse(sheets: Sequence[Sheet], is_worse: Mapping[str, bool], groups: tuple[int, ...]) -> str:
+    chosen = [sheet for sheet in sheets if sheet.case.group in groups]
     names = [sheet.case.name for sheet in chosen]
     bad = [name for name in names if is_worse.get(name)]
     whose = "the rival" if 1 in groups else "the better of l-bfgs and LogEI"
@@ -226,28 +251,19 @@ def _word(truth: bool | None) -> str:
     return {True: "yes", False: "no", None: "-"}[truth]
 
 
-def _seconds(runs: Runs) -> str:
-    if not runs:
-        return "-"
-    median = float(np.median([run["median_wait"] for run in runs.values()]))
-    return f"{median:.2g}, {max(run['max_wait'] for run in runs.values()):.2g}"
-
-
-def _costs(all_sheets: Sequence[Sheet]) -> dict[str, Array]:
+def _costs(sheets: Sequence[Sheet]) -> dict[str, Array]:
     """For each method the share of the budget that each run took to 1 per cent of the scale.
 
     Methods that have most of the runs of the judged method are compared on those that all of them have.
     """
-    judged = all_sheets[0].label
-    instances = [(sheet, seed) for sheet in all_sheets for seed in sheet.runs.get(judged, {})]
-    owned = {
-        name: [seed in sheet.runs.get(name, {}) for sheet, seed in instances]
-        for name in (judged, *(rival for rival in RIVALS if rival != judged))
-    }
-    shown = {name: has for name, has in owned.items() if sum(has) >= _MOST * max(1, len(instances))}
-    common = [instance for instance, *has in zip(instances, *shown.values(), strict=True) if all(has)]
-    return {name: np.array([_cost(sheet, sheet.runs[name][seed]) for sheet, seed in common]) for name in shown}
-
-
-def _cost(sheet: Sheet, run: Mapping[str, Any]) -> float:
-    return evaluations_to(run["regrets"], AT_OPTIMUM * sheet.case.scale) / sheet.case.budget
+    judged = sheets[0].label
+    costs: dict[str, dict[tuple[str, int], float]] = {judged: {}, **{rival: {} for rival in _RIVALS}}
+    for sheet in sheets:
+        target = sheet.case.optimum - AT_OPTIMUM * sheet.case.scale
+        for name, runs in sheet.runs.items():
+            shares = evaluations_to_target(runs.best, target) / sheet.case.budget
+            costs[name] |= {(sheet.case.name, seed): float(s) for seed, s in zip(runs.seeds, shares, strict=True)}
+    wanted = costs[judged].keys()
+    shown = {name: own for name, own in costs.items() if len(own.keys() & wanted) >= _MOST * max(1, len(wanted))}
+    common = [run for run in wanted if all(run in own for own in shown.values())]
+    return {name: np.array([own[run] for run in common]) for name, own in shown.items()}

@@ -2,7 +2,6 @@
 
 | name | shape | meaning |
 |---|---|---|
-| `regrets` | steps | pairs (evaluation, regret) at which the best point of a run changed |
 | `final`, `rival` | seeds | regrets of two methods, paired by seed |
 | `scale` | | optimum minus the median of the initial designs' best |
 """
@@ -26,24 +25,6 @@ AT_OPTIMUM: Final = 0.01
 RUNS_AT_OPTIMUM, LEAST_AT_OPTIMUM = 150, 17
 """Of the 160 runs on the eight counted problems, and of the 20 on each."""
 MEDIAN_SECONDS, MOST_SECONDS = 0.5, 2.0
-
-
-def regret_at(regrets: Sequence[tuple[int, float]], evaluation: int) -> float:
-    """The regret after so many evaluations; infinite before the first.
-
-    >>> regret_at([(1, 5.0), (4, 2.0)], 3), regret_at([(1, 5.0), (4, 2.0)], 4)
-    (5.0, 2.0)
-    """
-    return next((regret for step, regret in reversed(regrets) if step <= evaluation), np.inf)
-
-
-def evaluations_to(regrets: Sequence[tuple[int, float]], target: float) -> float:
-    """The first evaluation with a regret of at most `target`; infinite if there is none.
-
-    >>> evaluations_to([(1, 5.0), (4, 2.0)], 2.0), evaluations_to([(1, 5.0), (4, 2.0)], 1.0)
-    (4.0, inf)
-    """
-    return next((float(step) for step, regret in regrets if regret <= target), np.inf)
 
 
 def third(budget: int) -> int:

@@ -93,7 +93,7 @@ def curves_of(problem: ProblemOutcome) -> dict[str, Array]:
 
 def drawn_from(problem: ProblemOutcome) -> int:
     """The evaluation at which curves begin: the last of the initial design, or the last there is."""
-    return min([problem.spec.initial, *(runs.evaluations for runs in problem.runs.values())])
+    return min([problem.spec.initial or 1, *(runs.evaluations for runs in problem.runs.values())])
 
 
 def save(figure: "Figure", directory: Path, name: str, kinds: Iterable[str] = ("png", "svg")) -> list[Path]:

@@ -41,6 +41,23 @@ class Table:
     note: str = ""
 
 
+def as_markdown_table(table: Table) -> str:
+    r"""A table with the first column to the left and the others to the right.
+
+    >>> print(as_markdown_table(Table("t", ("a", "b"), (("x|y", "1"),))))
+    | a | b |
+    |---|---:|
+    | x\|y | 1 |
+    """
+    rule = "|---|" + "---:|" * (len(table.headings) - 1)
+    rows = [_row(row) for row in table.rows]
+    return "\n".join([_row(table.headings), rule, *rows])
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
 Published = Mapping[tuple[str, str], Mapping[int, MeanAndError]]
 """What a paper states: for a problem and a method, by their labels, at some numbers of evaluations."""
 
@@ -121,8 +138,8 @@ def _median_count(runs: MethodRuns, target: float) -> str:
 
 
 def _suggestion_time(runs: MethodRuns) -> str:
-    spent = runs.seconds[np.isfinite(runs.seconds)]
-    return f"{float(np.median(spent)):.2g}" if len(spent) else NOTHING
+    spent = [timing.median for timing in runs.timings if np.isfinite(timing.median)]
+    return f"{float(np.median(spent)):.2g}" if spent else NOTHING
 
 
 def _tests(problem: ProblemOutcome, reference: str) -> dict[str, tuple[str, str, str]]:

@@ -6,13 +6,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Final, Protocol, final
 
-import numpy as np
-
 from eign_lab.runs.plan import Clock, PlannedRun
 from eign_lab.runs.pool import TaskPool
 from eign_lab.runs.run_log import RunLog
 from eign_lab.runs.store import Results
-from eign_lab.runs.tasks import failed
 
 # A task is given again when its worker is lost, but not for ever: it may be the one that kills them.
 _LOSSES_ALLOWED: Final = 4
@@ -57,7 +54,7 @@ class _Task:
     begun: float
 
 
-def run_campaign(planned: Sequence[PlannedRun], results: Results, workers: TaskPool, display: Display) -> Summary:
+def run_planned(planned: Sequence[PlannedRun], results: Results, workers: TaskPool, display: Display) -> Summary:
     """Do all runs that are not finished yet.
 
     A run that failed before is tried again from where it stopped. Each task's log is committed when it comes back, so
@@ -71,13 +68,13 @@ def run_campaign(planned: Sequence[PlannedRun], results: Results, workers: TaskP
 
 @final
 class _Campaign:
-    """One call of `run_campaign`."""
+    """One call of `run_planned`."""
 
     def __init__(self, planned: Sequence[PlannedRun], results: Results, workers: TaskPool, display: Display) -> None:
-        counts = {key: count for key, (count, _) in results.progress().items()}
+        done = finished_evaluations(planned, results)
         self._results, self._workers, self._display = results, workers, display
-        self._clock = Clock(planned, counts)
-        self._waiting = [each for each in reversed(planned) if counts.get(each.run.key, 0) < each.budget]
+        self._clock = Clock(planned, done)
+        self._waiting = [each for each in reversed(planned) if done[each.run.key] < each.goal.budget]
         self._tasks: dict[Future[RunLog], _Task] = {}
         self._losses: dict[str, int] = {}
         self._summary = Summary(already=len(planned) - len(self._waiting))
@@ -105,7 +102,7 @@ class _Campaign:
             self._submit(planned, log)
 
     def _submit(self, planned: PlannedRun, log: RunLog | None) -> None:
-        future = self._workers.submit(planned.run, log, budget=planned.budget)
+        future = self._workers.submit(planned.run, log, planned.goal)
         self._tasks[future] = _Task(planned, log, time.monotonic())
 
     def _take(self, done: Iterable["Future[RunLog]"], *, go_on: bool = True) -> None:
@@ -124,7 +121,9 @@ class _Campaign:
                     self._submit(task.planned, task.log)
             elif isinstance(error, Exception):
                 message = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                self._save(task, failed(task.log, message), go_on=False)
+                failed = RunLog() if task.log is None else task.log.copy()
+                failed.error = message
+                self._save(task, failed, go_on=False)
             else:
                 raise error
 
@@ -132,12 +131,13 @@ class _Campaign:
         planned = task.planned
         key, count = planned.run.key, self._workers.count
         self._results.save(planned.run, log)
-        self._clock.advance(key, len(log), time.monotonic() - task.begun)
+        is_finished = planned.goal.is_reached(len(log), log.trace.last)
+        self._clock.advance(key, planned.goal.budget if is_finished else len(log), time.monotonic() - task.begun)
         if log.error is not None:
             self._clock.drop(key)
             self._summary.failed[planned.title] = log.error
             self._display.end(planned, log, self._clock, count)
-        elif len(log) >= planned.budget:
+        elif is_finished:
             self._summary.finished += 1
             self._display.end(planned, log, self._clock, count)
         else:
@@ -152,7 +152,13 @@ class _Campaign:
         return self._losses[key] < _LOSSES_ALLOWED
 
 
-def best_value(log: RunLog) -> float:
-    """The best value of a run so far; NaN if there is none."""
-    values = log.observations.y[log.observations.has_y]
-    return float(values.max()) if len(values) else np.nan
+def finished_evaluations(planned: Sequence[PlannedRun], results: Results) -> dict[str, int]:
+    """For each run the evaluations that it has, or its whole budget if it is finished."""
+    known = results.progress()
+    done = {}
+    for each in planned:
+        found = known.get(each.run.key)
+        count = 0 if found is None else found.evaluations
+        is_finished = found is not None and each.goal.is_reached(count, found.best)
+        done[each.run.key] = each.goal.budget if is_finished else count
+    return done

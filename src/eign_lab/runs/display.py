@@ -3,15 +3,15 @@
 The second is for where there is no terminal: a log file, a batch job.
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import final
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from eign_lab.runs.coordinator import Display, best_value
+from eign_lab.runs.coordinator import Display
 from eign_lab.runs.plan import Clock, PlannedRun
 from eign_lab.runs.run_log import RunLog
 
@@ -63,12 +63,12 @@ class Bars:
 
     def begin(self, planned: PlannedRun, evaluations: int) -> None:
         """A new line."""
-        line = self._progress.add_task(planned.title, total=planned.budget, completed=evaluations, note="")
+        line = self._progress.add_task(planned.title, total=planned.goal.budget, completed=evaluations, note="")
         self._lines[planned.run.key] = line
 
     def advance(self, planned: PlannedRun, log: RunLog, clock: Clock, workers: int) -> None:
         """The line grows."""
-        note = f"{len(log)} of {planned.budget} evaluations, best {best_value(log):.6g}"
+        note = f"{len(log)} of {planned.goal.budget} evaluations, best {log.trace.last:.6g}"
         self._progress.update(self._lines[planned.run.key], completed=len(log), note=note)
         self._show_overall(clock, workers)
 
@@ -89,8 +89,8 @@ def outcome(log: RunLog) -> str:
     """What a run came to, in a few words."""
     if log.error is not None:
         return f"failed after {len(log)} evaluations: {log.error}"
-    seconds = float(sum(value for value in log.seconds if not math.isnan(value)))
-    return f"best {best_value(log):.6g} after {len(log)} evaluations, {seconds:.1f} s of proposals"
+    seconds = np.nansum(log.seconds)
+    return f"best {log.trace.last:.6g} after {len(log)} evaluations, {seconds:.1f} s of proposals"
 
 
 def left_in_words(seconds: float | None) -> str:

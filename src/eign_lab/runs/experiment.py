@@ -11,17 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, final
 
-from eign.problems import Problem
 from eign.strategies import strategy
+from eign_lab.rivals import PROGRAMS, Program
+from eign_lab.runs.plugins import load_function
+from eign_lab.runs.posed_problem import PosedProblem, pose, wrapped_name
+from eign_lab.runs.run_log import Goal
 
-RESULTS_VERSION: Final = 1
+RESULTS_VERSION: Final = 2
 """Part of every key. Raise it when the same settings give other runs, so that old results are not taken for new."""
-
-WRAPPERS: Final = (
-    *("shifted", "rotated", "mirrored", "scaled"),
-    *("noisy", "without_gradients", "dropped_gradients"),
-)
-"""Changes to a problem that `ProblemSpec.options` may name; they are applied in this order."""
 
 
 @final
@@ -30,11 +27,15 @@ class ProblemSpec:
     """A problem, and how it is searched whatever the method.
 
     Attributes:
-        name: As `eign.problems.get` knows it.
-        initial: Points of the initial design, the same for every method of a seed.
+        name: As its source knows it.
+        initial: Points of the initial design, the same for every method of a seed; None leaves it to the method.
         budget: Evaluations in all, the initial ones included.
-        options: Keyword arguments of `get`, and `WRAPPERS` by name with their keyword arguments.
+        options: Keyword arguments of the source, and wrappers by name, see `eign_lab.runs.posed_problem.pose`.
+        source: A function "package.module:function" that makes the problem; empty is `eign.problems.get`.
         seeded: Whether the problem takes the seed of the run, as those with random rollouts.
+        design: A function "package.module:function" that makes points `n x d` in user units of the problem's name and
+            the seed: every run is told them first, in place of an initial design. Empty is none.
+        target: A best value at which a run ends before its budget; None is never.
         restarts: Local searches of an acquisition; None is the method's default.
         raw_samples: Candidates they start from; None is the method's default.
         surrogate: Further options for every method that has them, such as the kernel.
@@ -43,10 +44,13 @@ class ProblemSpec:
     """
 
     name: str
-    initial: int
+    initial: int | None
     budget: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
     seeded: bool = False
+    design: str = ""
+    target: float | None = None
     restarts: int | None = None
     raw_samples: int | None = None
     surrogate: Mapping[str, Any] = field(default_factory=dict)
@@ -54,13 +58,22 @@ class ProblemSpec:
     label: str = ""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.initial <= self.budget:
+        if self.budget < 1 or not 1 <= (1 if self.initial is None else self.initial) <= self.budget:
             raise ValueError(f"{self.name}: initial = {self.initial} is not between 1 and budget = {self.budget}")
         beyond = [point for point in self.checkpoints if not 1 <= point <= self.budget]
         if beyond:
             raise ValueError(f"{self.name}: checkpoints {beyond} are not between 1 and budget = {self.budget}")
         object.__setattr__(self, "checkpoints", tuple(self.checkpoints) or (self.budget,))
-        object.__setattr__(self, "label", self.label or _wrapped_name(self.name, self.options))
+        object.__setattr__(self, "label", self.label or wrapped_name(self.name, self.options))
+
+    @property
+    def goal(self) -> Goal:
+        """When a run is finished."""
+        return Goal(self.budget, self.target)
+
+    def posed(self, seed: int) -> PosedProblem:
+        """The problem itself, as a run of this seed sees it."""
+        return pose(self.name, self.options, source=self.source, seed=seed if self.seeded else None)
 
 
 @final
@@ -70,7 +83,7 @@ class MethodSpec:
 
     Attributes:
         label: What reports call it.
-        method: One of `eign.methods()`.
+        method: One of `eign.methods()`, or another program, see `eign_lab.rivals`.
         options: Of the method; they win over those of the problem.
     """
 
@@ -82,24 +95,23 @@ class MethodSpec:
 @final
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """All that a run depends on.
+    """All that the points of a run depend on; how long it is, says its `Goal`.
 
     Attributes:
-        problem: As `eign.problems.get` knows it.
-        problem_options: See `ProblemSpec.options`.
-        seeded: Whether the problem takes the seed.
-        method: One of `eign.methods()`.
-        options: Of the method.
+        problem, source, problem_options, seeded, design: See `ProblemSpec`.
+        method, options: See `MethodSpec`.
         seed: Of the study.
         quick: Whether it is a trial of the machinery; such a run never counts as a result.
     """
 
     problem: str
-    problem_options: Mapping[str, Any]
-    seeded: bool
     method: str
-    options: Mapping[str, Any]
     seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    problem_options: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+    seeded: bool = False
+    design: str = ""
     quick: bool = False
 
     @property
@@ -111,10 +123,6 @@ class RunSpec:
     def to_json(self) -> dict[str, Any]:
         """Plain data; `RunSpec(**stored)` is an equal specification."""
         return asdict(self)
-
-    def build_problem(self) -> Problem:
-        """The problem itself, wrapped, and with the seed if it takes one."""
-        return build_problem(self.problem, self.problem_options, seed=self.seed if self.seeded else None)
 
 
 @final
@@ -149,8 +157,17 @@ class Experiment:
 
     def run(self, problem: ProblemSpec, method: MethodSpec, seed: int) -> RunSpec:
         """The run of one problem, method and seed."""
-        options = run_options(problem, method)
-        return RunSpec(problem.name, problem.options, problem.seeded, method.method, options, seed, self.quick)
+        return RunSpec(
+            problem.name,
+            method.method,
+            seed,
+            options=run_options(problem, method),
+            problem_options=problem.options,
+            source=problem.source,
+            seeded=problem.seeded,
+            design=problem.design,
+            quick=self.quick,
+        )
 
     def pairs(self) -> Iterator[tuple[ProblemSpec, MethodSpec]]:
         """Every problem with every method."""
@@ -168,28 +185,28 @@ def run_options(problem: ProblemSpec, method: MethodSpec) -> dict[str, Any]:
     >>> run_options(shekel, MethodSpec("CMA-ES", "cma-es", {"sigma0": 0.2}))
     {'n_init': 12, 'sigma0': 0.2}
     """
+    if find_program(method.method) is not None:
+        return dict(method.options)
     search = {"n_init": problem.initial, "restarts": problem.restarts, "raw_samples": problem.raw_samples}
     known = strategy(method.method).options
     shared = {name: value for name, value in {**search, **problem.surrogate}.items() if name in known}
     return {**{name: value for name, value in shared.items() if value is not None}, **method.options}
 
 
-def build_problem(name: str, options: Mapping[str, Any], *, seed: int | None = None) -> Problem:
-    """The problem of a name with its options; `seed` is given to `get` unless it is None.
+def find_program(method: str) -> Program | None:
+    """The program of a name, see `eign_lab.rivals`; None if it is a registered method.
 
-    >>> build_problem("hartmann-6", {"mirrored": {"coordinates": [0, 2]}}).name
-    'mirrored(hartmann-6)'
+    >>> find_program("scipy/basin-hopping") is not None, find_program("ei-gn")
+    (True, None)
+
+    Raises:
+        ValueError: there is no such program.
     """
-    from eign import problems
-
-    arguments = {key: value for key, value in options.items() if key not in WRAPPERS}
-    if seed is not None:
-        arguments["seed"] = seed
-    problem = problems.get(name, **arguments)
-    for wrapper in WRAPPERS:
-        if wrapper in options:
-            problem = getattr(problems, wrapper)(problem, **options[wrapper])
-    return problem
+    if ":" in method:
+        return load_function(method)
+    if "/" in method and method not in PROGRAMS:
+        raise ValueError(f"there is no program {method!r}; expected one of {', '.join(PROGRAMS)}")
+    return PROGRAMS.get(method)
 
 
 def quick_version(experiment: Experiment, *, evaluations: int = 2) -> Experiment:
@@ -202,10 +219,3 @@ def quick_version(experiment: Experiment, *, evaluations: int = 2) -> Experiment
         for problem in experiment.problems[: 2 if experiment.extra else None]
     )
     return replace(experiment, problems=problems, quick=True)
-
-
-def _wrapped_name(name: str, options: Mapping[str, Any]) -> str:
-    for wrapper in WRAPPERS:
-        if wrapper in options:
-            name = f"{wrapper}({name})"
-    return name

@@ -23,17 +23,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from eign.strategies import strategy
-from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, build_problem, run_options
+from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, find_program
+from eign_lab.runs.tasks import new_optimizer
 
 # Key, type, whether it must be there.
 Field = tuple[str, type | tuple[type, ...], bool]
 _PROBLEM: Final[tuple[Field, ...]] = (
     ("name", str, True),
-    ("initial", int, True),
+    ("initial", (int, type(None)), False),
     ("budget", int, True),
     ("options", Mapping, False),
+    ("source", str, False),
     ("seeded", bool, False),
+    ("design", str, False),
+    ("target", (float, int, type(None)), False),
     ("restarts", (int, type(None)), False),
     ("raw_samples", (int, type(None)), False),
     ("surrogate", Mapping, False),
@@ -96,7 +99,7 @@ def _problem(stored: Any, where: str) -> ProblemSpec:
     if not all(isinstance(point, int) for point in points):
         raise ValueError(f"{where}.checkpoints: expected whole numbers, got {points!r}")
     try:
-        return ProblemSpec(**{**table, "checkpoints": tuple(points)})
+        return ProblemSpec(**{"initial": None, **table, "checkpoints": tuple(points)})
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
 
@@ -108,18 +111,17 @@ def _method(stored: Any, where: str) -> MethodSpec:
 
 def _check_names(experiment: Experiment, where: str) -> None:
     """Whether problems, methods and options exist."""
-    dims = {}
     for number, problem in enumerate(experiment.problems):
         try:
-            built = build_problem(problem.name, problem.options, seed=0 if problem.seeded else None)
-            dims[problem.label] = built.bounds.free_dim
+            problem.posed(0)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}.problem[{number}]: {error}") from error
     for number, method in enumerate(experiment.methods):
         for problem in experiment.problems:
             try:
-                options = run_options(problem, method)
-                strategy(method.method).checked_options(dims[problem.label], options, method=method.method)
+                run = experiment.run(problem, method, 0)
+                if find_program(method.method) is None:
+                    new_optimizer(run, problem.posed(0))
             except (TypeError, ValueError) as error:
                 raise ValueError(f"{where}.method[{number}]: {error}") from error
 
@@ -148,4 +150,6 @@ def _mapping(stored: Any, where: str) -> dict[str, Any]:
 
 def _words(kind: type | tuple[type, ...]) -> str:
     first = kind[0] if isinstance(kind, tuple) else kind
-    return {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}.get(first, "a table")
+    return {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}.get(
+        first, "a table"
+    )

@@ -1,6 +1,8 @@
-"""Results as tables: Parquet with everything, CSV without the points, and Parquet read back.
+"""Results as tables: Parquet and CSV written, and Parquet read back.
 
-One row an evaluation. `spec` holds all settings of the run as JSON, so that a file can be read without the code.
+One row an improvement: the best value stays what it is until the next. `evaluations` is how far the run has come, and
+`spec` holds all its settings as JSON, so that a file can be read without the code. A run that has no value yet has one
+row, for evaluation 0.
 """
 
 import json
@@ -11,66 +13,57 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
-from eign_lab.runs.experiment import Experiment, RunSpec
-from eign_lab.runs.store import Results, RunRecord, best_so_far, collect
+from eign_lab.runs.experiment import RunSpec
+from eign_lab.runs.run_log import Timing, Trace
+from eign_lab.runs.store import Results, RunRecord
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PARQUET: Final = "runs.parquet"
 CSV: Final = "runs.csv"
-
-
-def export_results(results: Results, directory: Path, *, quick: bool | None = None) -> tuple[Path, Path]:
-    """Write all runs to `runs.parquet` and `runs.csv` in the directory, which is made if it is missing.
-
-    Args:
-        results: The results file.
-        directory: Where to write.
-        quick: Only runs of this kind; None is all.
-    """
-    specs = [spec for spec in results.specs() if quick is None or spec.quick == quick]
-    table = as_table(results, specs)
-    directory.mkdir(parents=True, exist_ok=True)
-    parquet, csv = directory / PARQUET, directory / CSV
-    table.to_parquet(parquet, engine="pyarrow", compression="zstd", index=False)
-    table.drop(columns=["x", "spec"]).to_csv(csv, index=False)
-    return parquet, csv
-
-
-def as_table(results: Results, specs: Iterable[RunSpec]) -> "pd.DataFrame":
-    """Long format: a row for each evaluation of each run."""
-    import pandas as pd
-
-    parts = []
-    for spec in specs:
-        record = results.record(spec.key)
-        if record is not None and len(record):
-            parts.append(pd.DataFrame(_columns(spec, record)))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(_COLUMNS))
-
-
 _COLUMNS: Final = (
-    *("key", "problem", "method", "options", "seed", "quick", "evaluation"),
-    *("y", "best", "stationarity", "seconds", "error", "x", "spec"),
+    *("key", "problem", "method", "options", "seed", "evaluation", "best", "observed"),
+    *("evaluations", "seconds", "median_seconds", "longest_seconds", "error", "spec"),
 )
 
 
-def _columns(spec: RunSpec, record: RunRecord) -> dict[str, Any]:
+def export_records(records: Iterable[RunRecord], directory: Path) -> tuple[Path, Path]:
+    """Write runs to `runs.parquet` and `runs.csv` in the directory, which is made if it is missing."""
+    table = as_table(records)
+    directory.mkdir(parents=True, exist_ok=True)
+    parquet, csv = directory / PARQUET, directory / CSV
+    table.to_parquet(parquet, engine="pyarrow", compression="zstd", index=False)
+    table.drop(columns=["spec"]).to_csv(csv, index=False)
+    return parquet, csv
+
+
+def as_table(records: Iterable[RunRecord]) -> "pd.DataFrame":
+    """Long format, the runs by problem, method and seed."""
+    import pandas as pd
+
+    parts = [pd.DataFrame(_columns(record)) for record in records]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(_COLUMNS))
+    return table.sort_values(["problem", "method", "options", "seed", "key", "evaluation"], ignore_index=True)
+
+
+def _columns(record: RunRecord) -> dict[str, Any]:
+    spec, trace = record.spec, record.trace
+    best, observed = np.array(trace.best or [np.nan]), np.array(trace.observed or [np.nan])
     return {
-        "key": record.key,
-        "problem": record.problem,
-        "method": record.method,
-        "options": json.dumps(dict(record.options), sort_keys=True),
-        "seed": record.seed,
-        "quick": spec.quick,
-        "evaluation": np.arange(1, len(record) + 1),
-        "y": record.y,
-        "best": best_so_far(record),
-        "stationarity": record.stationarity,
-        "seconds": record.seconds,
-        "error": record.error,
-        "x": list(record.x),
+        "key": spec.key,
+        "problem": spec.problem,
+        "method": spec.method,
+        "options": json.dumps(dict(spec.options), sort_keys=True),
+        "seed": spec.seed,
+        "evaluation": trace.improved_at or [0],
+        "best": best,
+        "observed": np.where(observed == best, np.nan, observed),  # mostly the same, and then not worth the space
+        "evaluations": len(record),
+        "seconds": record.timing.total,
+        "median_seconds": record.timing.median,
+        "longest_seconds": record.timing.longest,
+        "error": record.error or "",
         "spec": json.dumps(spec.to_json(), sort_keys=True),
     }
 
@@ -78,7 +71,7 @@ def _columns(spec: RunSpec, record: RunRecord) -> dict[str, Any]:
 @final
 @dataclass(frozen=True, slots=True)
 class ExportedResults:
-    """Results read back from a Parquet file: the same `records` as `Results`.
+    """Results read back from a Parquet file.
 
     Attributes:
         by_key: The runs of the file.
@@ -92,28 +85,33 @@ class ExportedResults:
         import pandas as pd
 
         table = pd.read_parquet(path, engine="pyarrow")
-        return cls({str(key): _record(rows) for key, rows in table.groupby("key", sort=False)})
+        columns = {name: table[name].to_numpy() for name in table.columns}
+        starts = np.flatnonzero(columns["key"][1:] != columns["key"][:-1]) + 1
+        bounds = [0, *starts.tolist(), len(table)] if len(table) else []
+        records = [_record(columns, slice(*pair)) for pair in zip(bounds[:-1], bounds[1:], strict=True)]
+        return cls({record.spec.key: record for record in records})
 
-    def records(self, experiment: Experiment, seeds: Iterable[int]) -> dict[tuple[str, str], list[RunRecord]]:
-        """The records of an experiment, see `collect`."""
-        return collect(experiment, seeds, self.by_key.get)
+    def record(self, key: str) -> RunRecord | None:
+        """The record of a run; None if it is not there."""
+        return self.by_key.get(key)
+
+    def seeds(self) -> list[int]:
+        """Of all runs."""
+        return sorted({record.spec.seed for record in self.by_key.values()})
 
 
-def _record(rows: "pd.DataFrame") -> RunRecord:
-    rows = rows.sort_values("evaluation")
-    first = rows.iloc[0]
-    return RunRecord(
-        key=str(first["key"]),
-        problem=str(first["problem"]),
-        method=str(first["method"]),
-        options=json.loads(first["options"]),
-        seed=int(first["seed"]),
-        y=rows["y"].to_numpy(np.float64),
-        x=np.stack([np.asarray(x, dtype=np.float64) for x in rows["x"]]),
-        seconds=rows["seconds"].to_numpy(np.float64),
-        stationarity=rows["stationarity"].to_numpy(np.float64),
-        error=first["error"] if isinstance(first["error"], str) else None,
+def _record(columns: Mapping[str, Any], rows: slice) -> RunRecord:
+    first = rows.start
+    at, best, observed = (columns[name][rows] for name in ("evaluation", "best", "observed"))
+    known = at > 0
+    trace = Trace(
+        int(columns["evaluations"][first]),
+        at[known].tolist(),
+        best[known].tolist(),
+        np.where(np.isnan(observed), best, observed)[known].tolist(),
     )
+    timing = Timing(*(float(columns[name][first]) for name in ("seconds", "median_seconds", "longest_seconds")))
+    return RunRecord(RunSpec(**json.loads(columns["spec"][first])), trace, timing, columns["error"][first] or None)
 
 
 def open_results(path: str | Path) -> Results | ExportedResults:

@@ -1,21 +1,16 @@
 """The runs of an experiment as a report needs them: by problem and method, as curves, with what is missing."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import final
 
 import numpy as np
 
 from eign.arrays import Array
-from eign.plot.runs import best_so_far
-from eign_lab.runs.experiment import Experiment, ProblemSpec, build_problem
-from eign_lab.runs.export import ExportedResults
-from eign_lab.runs.store import Results, RunRecord
+from eign_lab.runs.experiment import Experiment, ProblemSpec
+from eign_lab.runs.run_log import Timing
+from eign_lab.runs.store import Records, RunRecord, collect
 from eign_lab.statistics import similarity_margin
-
-AnyResults = Results | ExportedResults
 
 
 @final
@@ -25,15 +20,24 @@ class MethodRuns:
 
     Attributes:
         seeds: Of the runs.
-        best: Best value so far, `runs x evaluations`, as long as the shortest run; NaN before the first value.
-        seconds: Spent on each proposal, `runs x evaluations`; NaN in the initial design.
-        complete: Whether they are finished.
+        best: Best value so far, `runs x evaluations`, as long as the shortest run; NaN before the first value. A run
+            that ended at its target stays there.
+        timings: Of the proposals of each run.
     """
 
     seeds: tuple[int, ...]
     best: Array
-    seconds: Array
-    complete: bool
+    timings: tuple[Timing, ...]
+
+    @classmethod
+    def of(cls, records: Sequence[RunRecord], budget: int) -> "MethodRuns":
+        """The curves of some records, at least one."""
+        length = min(budget if record.finished else len(record) for record in records)
+        return cls(
+            tuple(record.spec.seed for record in records),
+            np.stack([record.trace.curve(length) for record in records]),
+            tuple(record.timing for record in records),
+        )
 
     @property
     def evaluations(self) -> int:
@@ -75,7 +79,7 @@ class ProblemOutcome:
         """The best values of the initial designs, one a seed: all methods of a seed have the same."""
         by_seed: dict[int, float] = {}
         for runs in self.runs.values():
-            by_seed = runs.at(min(self.spec.initial, runs.evaluations)) | by_seed
+            by_seed = runs.at(min(self.spec.initial or 1, runs.evaluations)) | by_seed
         return np.array(list(by_seed.values()))
 
     @property
@@ -107,8 +111,8 @@ class ExperimentOutcome:
     @property
     def hours(self) -> float:
         """Spent on proposals, in all runs that are shown."""
-        times = (runs.seconds for problem in self.problems.values() for runs in problem.runs.values())
-        return float(sum(np.nansum(seconds) for seconds in times)) / 3600.0
+        shown = (runs for problem in self.problems.values() for runs in problem.runs.values())
+        return float(np.nansum([timing.total for runs in shown for timing in runs.timings])) / 3600.0
 
     @property
     def seeds(self) -> list[int]:
@@ -116,7 +120,7 @@ class ExperimentOutcome:
         return sorted({seed for p in self.problems.values() for runs in p.runs.values() for seed in runs.seeds})
 
 
-def gather(results: AnyResults, experiment: Experiment, *, every_seed: bool = False) -> ExperimentOutcome:
+def gather(results: Records, experiment: Experiment, *, every_seed: bool = False) -> ExperimentOutcome:
     """The outcome of an experiment, from as many of its runs as there are.
 
     Of each method on each problem those runs are taken that are finished or, if none is, all; and of these the seeds
@@ -128,8 +132,8 @@ def gather(results: AnyResults, experiment: Experiment, *, every_seed: bool = Fa
         experiment: Which runs belong to it.
         every_seed: Whether to take all seeds of each method instead, for who compares methods seed by seed.
     """
-    found = results.records(experiment, known_seeds(results))
-    seeds = {record.seed for records in found.values() for record in records}
+    found = collect(results, experiment, results.seeds())
+    seeds = {record.spec.seed for records in found.values() for record in records}
     common = seeds if every_seed else _common_seeds(found.values())
     missing, problems = [], {}
     for problem in experiment.problems:
@@ -137,7 +141,7 @@ def gather(results: AnyResults, experiment: Experiment, *, every_seed: bool = Fa
         gaps: dict[str, list[str]] = {}
         for method in experiment.methods:
             records = found[problem.label, method.label]
-            if (shown := _shown(records, common)) is not None:
+            if (shown := _shown(records, common, problem.budget)) is not None:
                 runs[method.label] = shown
             for gap in _gaps(problem, records, common or seeds):
                 gaps.setdefault(gap, []).append(method.label)
@@ -148,54 +152,31 @@ def gather(results: AnyResults, experiment: Experiment, *, every_seed: bool = Fa
     return ExperimentOutcome(experiment, problems, tuple(missing))
 
 
-def known_seeds(results: AnyResults) -> list[int]:
-    """The seeds of all runs in a file."""
-    if isinstance(results, Results):
-        return sorted({spec.seed for spec in results.specs()})
-    return sorted({record.seed for record in results.by_key.values()})
-
-
 def _common_seeds(runs: Iterable[Sequence[RunRecord]]) -> set[int]:
     """The seeds with finished runs wherever there is a finished run at all."""
-    finished = [{record.seed for record in records if record.finished} for records in runs]
+    finished = [{record.spec.seed for record in records if record.finished} for records in runs]
     return set[int]().union(*finished).intersection(*filter(None, finished))
 
 
-def _shown(records: Sequence[RunRecord], common: set[int]) -> MethodRuns | None:
+def _shown(records: Sequence[RunRecord], common: set[int], budget: int) -> MethodRuns | None:
     begun = [record for record in records if len(record)]
-    finished = [record for record in begun if record.finished]
-    shown = finished or begun
-    shown = [record for record in shown if record.seed in common] or shown
-    if not shown:
-        return None
-    length = min(len(record) for record in shown)
-    values = np.stack([np.where(np.isfinite(record.y), record.y, np.nan)[:length] for record in shown])
-    return MethodRuns(
-        tuple(record.seed for record in shown),
-        best_so_far(values, maximize=True),
-        np.stack([record.seconds[:length] for record in shown]),
-        bool(finished),
-    )
+    shown = [record for record in begun if record.finished] or begun
+    shown = [record for record in shown if record.spec.seed in common] or shown
+    return MethodRuns.of(shown, budget) if shown else None
 
 
 def _gaps(problem: ProblemSpec, records: Sequence[RunRecord], seeds: set[int]) -> list[str]:
     """One line for each kind of thing that is missing from the runs of a method."""
-    lines = [f"seed {record.seed} stopped: {record.error}" for record in records if record.error]
+    lines = [f"seed {record.spec.seed} stopped: {record.error}" for record in records if record.error]
     unfinished = [record for record in records if not record.finished and not record.error]
     if unfinished:
         furthest = max(len(record) for record in unfinished)
         count = f"{len(unfinished)} of {len(records)} runs"
         lines.append(f"{count} not finished, the furthest at {furthest} of {problem.budget} evaluations")
-    if absent := len(seeds - {record.seed for record in records}):
+    if absent := len(seeds - {record.spec.seed for record in records}):
         lines.append(f"{absent} of {len(seeds)} runs not begun")
     return lines
 
 
 def _optimum(problem: ProblemSpec) -> float | None:
-    return None if problem.seeded else _known_optimum(problem.name, json.dumps(dict(problem.options), sort_keys=True))
-
-
-@cache
-def _known_optimum(name: str, options: str) -> float | None:
-    """Of a problem; its options are JSON because a dict is no key."""
-    return build_problem(name, json.loads(options)).optimum
+    return None if problem.seeded else problem.posed(0).true.optimum

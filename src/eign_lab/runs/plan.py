@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 from eign.strategies import strategy
-from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, RunSpec
+from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, RunSpec, find_program
+from eign_lab.runs.run_log import Goal
 
 # Seconds of a proposal from a Gaussian process, and for each point of it half as many more; rough, and good for
 # proportions until runs have been measured.
@@ -21,19 +22,19 @@ class PlannedRun:
 
     Attributes:
         run: What it depends on.
-        budget: Evaluations in all.
+        goal: When it is finished.
         title: For a line in the terminal.
         nominal: Seconds it may take, roughly.
     """
 
     run: RunSpec
-    budget: int
+    goal: Goal
     title: str
     nominal: float
 
 
 def plan_runs(experiments: Sequence[Experiment], seeds: Iterable[int]) -> list[PlannedRun]:
-    """All runs of the experiments, each once with the largest budget asked for.
+    """All runs of the experiments, each once with the largest goal asked for.
 
     Seed after seed, and within a seed cheap experiments first, so that results are balanced whenever it is stopped.
     """
@@ -44,16 +45,24 @@ def plan_runs(experiments: Sequence[Experiment], seeds: Iterable[int]) -> list[P
             for problem, method in experiment.pairs():
                 run = experiment.run(problem, method, seed)
                 title = f"{experiment.id}  {problem.label}  {method.label}  seed {seed}"
-                new = PlannedRun(run, problem.budget, title, nominal_seconds(problem, method))
+                new = PlannedRun(run, problem.goal, title, nominal_seconds(problem, method))
                 known = planned.setdefault(run.key, new)
-                if known.budget < new.budget:
-                    planned[run.key] = replace(known, budget=new.budget, nominal=new.nominal)
+                if known.goal != new.goal:
+                    goal = _larger(known.goal, new.goal)
+                    planned[run.key] = replace(known, goal=goal, nominal=max(known.nominal, new.nominal))
     return list(planned.values())
+
+
+def _larger(first: Goal, second: Goal) -> Goal:
+    """A goal that is reached only when both are."""
+    if first.target is None or second.target is None:
+        return Goal(max(first.budget, second.budget))
+    return Goal(max(first.budget, second.budget), max(first.target, second.target))
 
 
 def nominal_seconds(problem: ProblemSpec, method: MethodSpec) -> float:
     """What a run may take: a surrogate costs by the number of points, and more with gradients; all else is cheap."""
-    known = strategy(method.method).options
+    known = {} if find_program(method.method) else strategy(method.method).options
     if "kernel" not in known:
         return 0.01 * problem.budget
     weight = (2.5 if "alpha" in known else 1.0) * (2.0 if "rows" in known else 1.0)
@@ -79,7 +88,7 @@ class Clock:
     """
 
     def __init__(self, planned: Sequence[PlannedRun], done: Mapping[str, int]) -> None:
-        """Of these runs, with the number of evaluations that each has already."""
+        """Of these runs, with the number of evaluations that each has already, which is the budget if it is done."""
         self._planned = {each.run.key: each for each in planned}
         self._share = {key: self._share_of(key, done.get(key, 0)) for key in self._planned}
         self._measured: defaultdict[str, _Measured] = defaultdict(_Measured)
@@ -125,4 +134,4 @@ class Clock:
 
     def _share_of(self, key: str, evaluations: int) -> float:
         """Share of a run's work in its first evaluations: proposals get dearer as the data grow."""
-        return float(min(1.0, evaluations / self._planned[key].budget) ** 2)
+        return float(min(1.0, evaluations / self._planned[key].goal.budget) ** 2)

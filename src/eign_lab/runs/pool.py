@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Final, Self, final
 
 from eign_lab.runs.experiment import RunSpec
-from eign_lab.runs.run_log import RunLog
+from eign_lab.runs.run_log import Goal, RunLog
 from eign_lab.runs.tasks import TASK_SECONDS, continue_run
 
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -34,7 +34,7 @@ class TaskPool(ABC):
         """How many tasks are done at a time, now."""
 
     @abstractmethod
-    def submit(self, run: RunSpec, log: RunLog | None, *, budget: int) -> "Future[RunLog]":
+    def submit(self, run: RunSpec, log: RunLog | None, goal: Goal) -> "Future[RunLog]":
         """Begin the next task of a run."""
 
     @abstractmethod
@@ -76,9 +76,9 @@ class LocalWorkers(TaskPool):
         """As given."""
         return self._count
 
-    def submit(self, run: RunSpec, log: RunLog | None, *, budget: int) -> "Future[RunLog]":
+    def submit(self, run: RunSpec, log: RunLog | None, goal: Goal) -> "Future[RunLog]":
         """Begin the next task of a run, with new processes if the last ones broke."""
-        task = partial(_local_task, run, log, budget, self._seconds)
+        task = partial(_local_task, run, log, goal, self._seconds)
         with _one_thread_environment():  # processes start in here
             try:
                 return self._executor.submit(task)
@@ -126,9 +126,9 @@ class DaskWorkers(TaskPool):
         """Threads of the cluster, and at least one so that tasks wait there for workers to come."""
         return max(1, sum(int(threads) for threads in self._client.nthreads().values()))
 
-    def submit(self, run: RunSpec, log: RunLog | None, *, budget: int) -> "Future[RunLog]":
+    def submit(self, run: RunSpec, log: RunLog | None, goal: Goal) -> "Future[RunLog]":
         """Begin the next task of a run."""
-        return self._executor.submit(continue_run, run, log, budget=budget, seconds=self._seconds)
+        return self._executor.submit(continue_run, run, log, goal, seconds=self._seconds)
 
     def is_lost(self, error: BaseException) -> bool:
         """Whether Dask gave up after several workers were lost."""
@@ -179,6 +179,6 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _local_task(run: RunSpec, log: RunLog | None, budget: int, seconds: float) -> RunLog:
+def _local_task(run: RunSpec, log: RunLog | None, goal: Goal, seconds: float) -> RunLog:
     assert _stop is not None, "set when the process began"
-    return continue_run(run, log, budget=budget, seconds=seconds, is_stopped=_stop.is_set)
+    return continue_run(run, log, goal, seconds=seconds, is_stopped=_stop.is_set)

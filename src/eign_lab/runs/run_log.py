@@ -1,66 +1,128 @@
-"""How far a run has come, as plain data: what goes to a worker and comes back from it."""
+"""How far a run has come, as plain data: what goes to a worker, comes back from it and is stored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, final
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from eign.arrays import Array, as_floats
-from eign.data import Observations
-from eign.strategies import State
+from eign.arrays import Array
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class RunLog:
-    """The evaluations of a run and the state of its method after them.
+@dataclass(slots=True)
+class Trace:
+    """The improvements of a run: all that a comparison of methods needs of it.
+
+    An evaluation is an improvement if its observed value is larger than all before. `best` is the value without noise
+    at that point, so with noise it may fall.
 
     Attributes:
-        observations: In user units, in the order of evaluation.
-        state: What the method carries to its next proposal; None before the first.
-        seconds: Spent on proposing each point `n`; NaN for points of the initial design.
-        stationarity: Norm of the projected gradient in the unit cube `n`; NaN where there is none.
+        evaluations: In all.
+        improved_at: Numbers of the evaluations that were improvements `k`, from 1 on.
+        best: Values there, without noise `k`.
+        observed: Values there as the method saw them `k`; NaN where they are not known.
+    """
+
+    evaluations: int = 0
+    improved_at: list[int] = field(default_factory=list)
+    best: list[float] = field(default_factory=list)
+    observed: list[float] = field(default_factory=list)
+
+    def improves(self, value: float) -> bool:
+        """Whether a value is the largest so far; one that is not finite never is."""
+        return bool(np.isfinite(value)) and (not self.observed or value > self.observed[-1])
+
+    def add(self, value: float, best: float) -> None:
+        """One more evaluation, with what was observed; `best` is the same without noise."""
+        self.evaluations += 1
+        if self.improves(value):
+            self.improved_at.append(self.evaluations)
+            self.best.append(best)
+            self.observed.append(value)
+
+    @property
+    def last(self) -> float:
+        """The best value so far; NaN if there is none."""
+        return self.best[-1] if self.best else np.nan
+
+    def first(self, count: int) -> "Trace":
+        """The trace as it was after `count` evaluations, or all of it."""
+        kept = int(np.searchsorted(self.improved_at, count, side="right"))
+        parts = (self.improved_at[:kept], self.best[:kept], self.observed[:kept])
+        return Trace(min(count, self.evaluations), *parts)
+
+    def curve(self, count: int) -> Array:
+        """The best value after each of `count` evaluations, which stays as it is after the last; NaN before the first.
+
+        >>> Trace(4, [2, 3], [1.0, 5.0], [1.0, 5.0]).curve(5)
+        array([nan,  1.,  5.,  5.,  5.])
+        """
+        steps = np.searchsorted(self.improved_at, np.arange(1, count + 1), side="right")
+        return np.asarray(np.array([np.nan, *self.best])[steps])
+
+
+class Goal(NamedTuple):
+    """When a run is finished. No method looks at it: a run with less is the beginning of one with more.
+
+    Attributes:
+        budget: Evaluations in all.
+        target: A best value at which it ends earlier; None is never.
+    """
+
+    budget: int
+    target: float | None = None
+
+    def is_reached(self, evaluations: int, best: float) -> bool:
+        """Whether a run that has come so far is finished."""
+        return evaluations >= self.budget or (self.target is not None and best >= self.target)
+
+
+class Timing(NamedTuple):
+    """Seconds spent on proposals, those of the initial design left out; NaN if nothing was measured."""
+
+    total: float
+    median: float
+    longest: float
+
+    @classmethod
+    def of(cls, seconds: list[float]) -> "Timing":
+        """Of the proposals of a run, NaN where there was none."""
+        spent = [value for value in seconds if not np.isnan(value)]
+        return cls(sum(spent), float(np.median(spent)), max(spent)) if spent else cls(np.nan, np.nan, np.nan)
+
+
+@final
+@dataclass(slots=True)
+class RunLog:
+    """A run as far as it has come, with all that it takes to go on.
+
+    Attributes:
+        trace: Its improvements.
+        seconds: Between the answer before and the proposal of each point; NaN for points of the initial design.
+        study: `eign.study.handle.snapshot` of the optimizer; None before the first point, and for other programs.
         error: What stopped the run, if something did.
     """
 
-    observations: Observations
-    state: State | None
-    seconds: Array
-    stationarity: Array
+    trace: Trace = field(default_factory=Trace)
+    seconds: list[float] = field(default_factory=list)
+    study: dict[str, Any] | None = None
     error: str | None = None
 
-    @classmethod
-    def empty(cls, dim: int) -> "RunLog":
-        """A run that has not begun, of points with `dim` coordinates."""
-        return cls(Observations.empty(dim), None, np.empty(0), np.empty(0))
-
     def __len__(self) -> int:
-        return len(self.observations)
+        return self.trace.evaluations
+
+    def copy(self) -> "RunLog":
+        """The same, to be changed."""
+        return RunLog(deepcopy(self.trace), list(self.seconds), self.study, self.error)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, from which `from_json` builds an equal log."""
-        return {
-            "observations": self.observations.to_json(),
-            "state": None if self.state is None else self.state.to_json(),
-            "seconds": _with_none(self.seconds),
-            "stationarity": _with_none(self.stationarity),
-            "error": self.error,
-        }
+        """What `RunRecord` does not have: plain data for `from_json`."""
+        return {"seconds": [None if np.isnan(value) else value for value in self.seconds], "study": self.study}
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> "RunLog":
-        """The log that `to_json` described."""
-        state = stored["state"]
-        return cls(
-            Observations.from_json(stored["observations"]),
-            None if state is None else State.from_json(state),
-            as_floats(stored["seconds"], "seconds"),
-            as_floats(stored["stationarity"], "stationarity"),
-            stored["error"],
-        )
-
-
-def _with_none(values: Array) -> list[float | None]:
-    """JSON has no NaN."""
-    return [None if np.isnan(value) else value for value in values.tolist()]
+    def from_json(cls, stored: Mapping[str, Any], trace: Trace, error: str | None) -> Self:
+        """The log whose other half `to_json` described."""
+        seconds = [np.nan if value is None else value for value in stored["seconds"]]
+        return cls(trace, seconds, stored["study"], error)

@@ -3,74 +3,58 @@
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, final
+from typing import Final, NamedTuple, Protocol, Self, final
 
 import numpy as np
 
-from eign.arrays import Array
 from eign_lab.runs.experiment import Experiment, RunSpec
-from eign_lab.runs.run_log import RunLog
-
-Lookup = Callable[[str], "RunRecord | None"]
-"""From the key of a run to its record."""
+from eign_lab.runs.run_log import Goal, RunLog, Timing, Trace
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What a run found, evaluation by evaluation.
+    """What a run found.
 
     Attributes:
-        key: Of its `RunSpec`.
-        problem: As `eign.problems.get` knows it.
-        method: One of `eign.methods()`.
-        options: Of the method.
-        seed: Of the study.
-        y: Values `n`, to be maximised; NaN = the evaluation failed.
-        x: Points `n x d` in user units.
-        seconds: Spent on proposing each point `n`; NaN for points of the initial design.
-        stationarity: Norm of the projected gradient in the unit cube `n`; NaN where there is none.
-        finished: Whether all evaluations of the budget are there.
+        spec: What it depends on.
+        trace: Its improvements.
+        timing: Of its proposals.
         error: What stopped the run, if something did.
+        finished: Whether it has come as far as it was asked to, see `up_to`.
     """
 
-    key: str
-    problem: str
-    method: str
-    options: Mapping[str, Any]
-    seed: int
-    y: Array
-    x: Array
-    seconds: Array
-    stationarity: Array
-    finished: bool = False
+    spec: RunSpec
+    trace: Trace
+    timing: Timing
     error: str | None = None
+    finished: bool = False
 
     def __len__(self) -> int:
-        return len(self.y)
+        return self.trace.evaluations
 
-    def first(self, count: int) -> "RunRecord":
-        """The record as it was after `count` evaluations, or all of it; finished if there are as many."""
-        cut = {name: getattr(self, name)[:count] for name in ("y", "x", "seconds", "stationarity")}
-        return replace(self, **cut, finished=len(self) >= count)
-
-
-def best_so_far(record: RunRecord) -> Array:
-    """The best value after each evaluation `n`; -inf before the first that did not fail.
-
-    >>> one = np.ones((3, 1))
-    >>> best_so_far(RunRecord("", "", "", {}, 0, np.array([np.nan, 2.0, 1.0]), one, one, one))
-    array([-inf,   2.,   2.])
-    """
-    return np.maximum.accumulate(np.where(np.isfinite(record.y), record.y, -np.inf))
+    def up_to(self, goal: Goal) -> "RunRecord":
+        """The record as it was at the end of the budget, or all of it; finished if the goal was reached."""
+        trace = self.trace.first(goal.budget)
+        return replace(self, trace=trace, finished=goal.is_reached(trace.evaluations, trace.last))
 
 
-def collect(experiment: Experiment, seeds: Iterable[int], lookup: Lookup) -> dict[tuple[str, str], list[RunRecord]]:
+class Records(Protocol):
+    """Where records are: a results file, or an export of one."""
+
+    def record(self, key: str) -> RunRecord | None:
+        """The record of a run; None if it has not begun."""
+
+    def seeds(self) -> list[int]:
+        """Of all runs."""
+
+
+def collect(results: Records, experiment: Experiment, seeds: Iterable[int]) -> dict[tuple[str, str], list[RunRecord]]:
     """The records of an experiment by (problem label, method label), in the order of seeds; missing runs are left out.
 
     Runs are cut at the budget of the experiment: another one may have asked for more.
@@ -78,19 +62,30 @@ def collect(experiment: Experiment, seeds: Iterable[int], lookup: Lookup) -> dic
     found: dict[tuple[str, str], list[RunRecord]] = {}
     wanted = tuple(seeds)
     for problem, method in experiment.pairs():
-        records = (lookup(experiment.run(problem, method, seed).key) for seed in wanted)
-        found[problem.label, method.label] = [record.first(problem.budget) for record in records if record is not None]
+        records = (results.record(experiment.run(problem, method, seed).key) for seed in wanted)
+        found[problem.label, method.label] = [record.up_to(problem.goal) for record in records if record is not None]
     return found
 
 
+class Progress(NamedTuple):
+    """How far a run has come."""
+
+    evaluations: int
+    best: float
+    error: str | None
+
+
+# `log` is what it takes to go on: NULL for a run that came from an export.
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (
     key TEXT PRIMARY KEY,
     spec TEXT NOT NULL,
     evaluations INTEGER NOT NULL,
-    seconds REAL NOT NULL,
+    best REAL,
     error TEXT,
-    log BLOB NOT NULL
+    trace TEXT NOT NULL,
+    timing TEXT NOT NULL,
+    log BLOB
 )
 """
 
@@ -111,45 +106,61 @@ class Results:
         self._database = sqlite3.connect(self._path, timeout=60.0)
         try:
             self._database.execute(_SCHEMA)
+            self._database.execute("SELECT trace FROM runs LIMIT 1")
         except sqlite3.DatabaseError as error:
             self._database.close()
-            raise ValueError(f"{self._path} is not a results file: {error}") from error
+            raise ValueError(f"{self._path} is not a results file of this version: {error}") from error
 
     def save(self, spec: RunSpec, log: RunLog) -> None:
         """Store a run as far as it has come; committed before this returns."""
         packed = zlib.compress(json.dumps(log.to_json()).encode())
-        row = (spec.key, json.dumps(spec.to_json()), len(log), float(np.nansum(log.seconds)), log.error, packed)
+        record = RunRecord(spec, log.trace, Timing.of(log.seconds), log.error)
         with self._database:
-            self._database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)", row)
+            self._database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _row(record, packed))
+
+    def add(self, records: Iterable[RunRecord]) -> int:
+        """Take over runs that were done elsewhere, unless they have begun here; how many that were."""
+        with self._database:
+            rows = [_row(record, None) for record in records]
+            before = len(self)
+            self._database.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        return len(self) - before
 
     def log(self, key: str) -> RunLog | None:
-        """How far a run has come; None if it has not begun."""
-        with closing(self._database.execute("SELECT log FROM runs WHERE key = ?", (key,))) as rows:
+        """How far a run has come; None if it has not begun, or cannot go on from where it is."""
+        with closing(self._database.execute("SELECT log, trace, error FROM runs WHERE key = ?", (key,))) as rows:
             found = rows.fetchone()
-        return None if found is None else RunLog.from_json(json.loads(zlib.decompress(found[0])))
+        if found is None or found[0] is None:
+            return None
+        return RunLog.from_json(json.loads(zlib.decompress(found[0])), _trace(found[1]), found[2])
 
-    def progress(self) -> dict[str, tuple[int, str | None]]:
-        """For each run its number of evaluations and its error, without reading the logs."""
-        return {
-            key: (count, error)
-            for key, count, error in self._database.execute("SELECT key, evaluations, error FROM runs")
-        }
+    def progress(self) -> dict[str, Progress]:
+        """How far each run has come."""
+        rows = self._database.execute("SELECT key, evaluations, best, error FROM runs")
+        return {key: Progress(count, np.nan if best is None else best, error) for key, count, best, error in rows}
 
     def record(self, key: str) -> RunRecord | None:
         """The record of a run; None if it has not begun."""
-        with closing(self._database.execute("SELECT spec FROM runs WHERE key = ?", (key,))) as rows:
+        query = "SELECT spec, trace, timing, error FROM runs WHERE key = ?"
+        with closing(self._database.execute(query, (key,))) as rows:
             found = rows.fetchone()
-        log = self.log(key)
-        return None if found is None or log is None else record_of(RunSpec(**json.loads(found[0])), log)
+        if found is None:
+            return None
+        spec, trace, timing, error = found
+        seconds = (np.nan if value is None else value for value in json.loads(timing))
+        return RunRecord(RunSpec(**json.loads(spec)), _trace(trace), Timing(*seconds), error)
 
-    def records(self, experiment: Experiment, seeds: Iterable[int]) -> dict[tuple[str, str], list[RunRecord]]:
-        """The records of an experiment, see `collect`."""
-        return collect(experiment, seeds, self.record)
-
-    def specs(self) -> Iterator[RunSpec]:
+    def records(self) -> Iterator[RunRecord]:
         """All runs that have begun."""
-        for (spec,) in self._database.execute("SELECT spec FROM runs ORDER BY key").fetchall():
-            yield RunSpec(**json.loads(spec))
+        for (key,) in self._database.execute("SELECT key FROM runs ORDER BY key").fetchall():
+            if (record := self.record(key)) is not None:
+                yield record
+
+    def seeds(self) -> list[int]:
+        """Of all runs."""
+        return sorted(
+            seed for (seed,) in self._database.execute("SELECT DISTINCT json_extract(spec, '$.seed') FROM runs")
+        )
 
     def close(self) -> None:
         """Close the file."""
@@ -167,18 +178,16 @@ class Results:
         self.close()
 
 
-def record_of(spec: RunSpec, log: RunLog) -> RunRecord:
-    """The record of a run from its log."""
-    data = log.observations
-    return RunRecord(
-        spec.key,
-        spec.problem,
-        spec.method,
-        spec.options,
-        spec.seed,
-        y=data.y,
-        x=data.x,
-        seconds=log.seconds,
-        stationarity=log.stationarity,
-        error=log.error,
-    )
+def _row(record: RunRecord, log: bytes | None) -> tuple[object, ...]:
+    trace = asdict(record.trace)
+    trace["observed"] = [None if np.isnan(value) else value for value in trace["observed"]]
+    timing = [None if np.isnan(value) else value for value in record.timing]
+    best = record.trace.last if record.trace.best else None
+    spec = json.dumps(record.spec.to_json(), sort_keys=True)
+    return (record.spec.key, spec, len(record), best, record.error, json.dumps(trace), json.dumps(timing), log)
+
+
+def _trace(stored: str) -> Trace:
+    trace = Trace(**json.loads(stored))
+    trace.observed = [np.nan if value is None else value for value in trace.observed]
+    return trace

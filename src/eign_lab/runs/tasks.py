@@ -1,109 +1,147 @@
 """A run in pieces: the log goes in, a longer log comes out, and the pieces together are bitwise the run in one piece.
 
-A method is a fold over what it was told, and its state is in the log. So nothing is repeated when a run continues, on
-this machine or on another, and nothing is left behind where it stopped. Gradients are taken as they are: whether they
-agree with the values is a question for a user's function.
+A study is a fold over what it was told, and its snapshot is in the log. So nothing is repeated when a run continues, on
+this machine or on another, and nothing is left behind where it stopped. Other programs cannot be interrupted: they do
+their run in one piece. Gradients are taken as they are: whether they agree with the values is a question for a user's
+function.
 """
 
 import json
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import torch
 
+from eign import Optimizer
 from eign.arrays import Array
-from eign.data import Observations, to_unit
-from eign.formulas import stationarity
 from eign.numerics.threads import pinned_threads, single_threaded_blas
-from eign.problems import Problem
-from eign.strategies import strategy
-from eign_lab.runs.experiment import RunSpec, build_problem
-from eign_lab.runs.run_log import RunLog
+from eign.study.handle import restore, snapshot
+from eign_lab.rivals import CountedProblem, Finished
+from eign_lab.runs.experiment import RunSpec, find_program
+from eign_lab.runs.plugins import load_function
+from eign_lab.runs.posed_problem import PosedProblem, pose
+from eign_lab.runs.run_log import Goal, RunLog
 
 TASK_SECONDS: Final = 30.0
 """Work after which a task hands back the log: what a lost worker costs."""
+
+Stopped = Callable[[], bool]
 
 
 def continue_run(
     run: RunSpec,
     log: RunLog | None,
+    goal: Goal,
     *,
-    budget: int,
     seconds: float = TASK_SECONDS,
-    is_stopped: Callable[[], bool] = lambda: False,
+    is_stopped: Stopped = lambda: False,
 ) -> RunLog:
-    """Go on with a run until its budget is used or the time is up, by at least one evaluation.
+    """Go on with a run until it is finished or the time is up, by at least one evaluation.
 
     Whatever the problem or the method raises ends up in `error` of the log, and the evaluations before it are kept.
 
     Args:
         run: What to run.
         log: How far it has come; None is the beginning.
-        budget: Evaluations in all.
+        goal: When it is finished.
         seconds: Stop after this time.
         is_stopped: Asked after each evaluation.
     """
+    log = RunLog() if log is None else log.copy()
+    log.error = None
     end = time.monotonic() + seconds
     try:
         with one_thread():
-            problem = _problem(run)
-            log = replace(log, error=None) if log else RunLog.empty(problem.dim)
-            while len(log) < budget:
-                log = _with_evaluation(run, log, problem)
-                if time.monotonic() >= end or is_stopped():
-                    break
+            if find_program(run.method) is not None:
+                return _run_program(run, goal, is_stopped)
+            _continue_study(run, log, goal, lambda: time.monotonic() >= end or is_stopped())
     except Exception as error:
-        return failed(log, _in_one_line(error))
+        log.error = _in_one_line(error)
     return log
 
 
-def failed(log: RunLog | None, message: str) -> RunLog:
-    """The log of a run that was stopped by an error; one that has not begun has no dimension yet, and gets one."""
-    return replace(log or RunLog.empty(1), error=message)
+def _continue_study(run: RunSpec, log: RunLog, goal: Goal, is_stopped: Stopped) -> None:
+    """Ask, evaluate and tell, as a user would."""
+    problem = _posed(run)
+    design = _design(run, problem)
+    optimizer = restore(log.study) if log.study is not None else new_optimizer(run, problem)
+    answered = time.perf_counter()
+    try:
+        while not goal.is_reached(len(log), log.trace.last):
+            # A point that was asked before the run was stopped by an error comes first.
+            asked = np.concatenate([design[len(log) :][:1], optimizer.pending])
+            x = asked[0] if len(asked) else optimizer.ask()
+            waited = time.perf_counter() - answered
+            value, gradient = problem.seen(x)
+            answered = time.perf_counter()
+            optimizer.tell(x, value, gradient)
+            log.seconds.append(np.nan if optimizer.reasons[-1] in ("initial", "told") else waited)
+            log.trace.add(value, problem.true_value(x, value))
+            if is_stopped():
+                break
+    finally:
+        log.study = snapshot(optimizer)
 
 
-def _with_evaluation(run: RunSpec, log: RunLog, problem: Problem) -> RunLog:
-    """The log after one more point was proposed and evaluated."""
-    box, method = problem.bounds, strategy(run.method)
-    state = (
-        method.start(box, run.options, run.seed, method=run.method) if log.state is None else method.restored(log.state)
+def _run_program(run: RunSpec, goal: Goal, is_stopped: Stopped) -> RunLog:
+    """The whole run of another program; a log without evaluations if it was stopped."""
+    program, problem, log = find_program(run.method), _posed(run), RunLog()
+    assert program is not None, "continue_run has looked"
+    if run.design:
+        raise ValueError(f"{run.method} begins where it likes: given designs are for registered methods")
+
+    def record(x: Array, value: float, waited: float) -> bool:
+        log.seconds.append(waited)
+        log.trace.add(value, problem.true_value(x, value))
+        if is_stopped():
+            raise InterruptedError
+        return goal.is_reached(len(log), log.trace.last)
+
+    counted = CountedProblem(problem.seen, record, seed=run.seed, budget=goal.budget, options=run.options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of line searches that fail, which is the program's own affair
+        try:
+            program(counted)
+        except Finished:
+            pass
+        except InterruptedError:
+            return RunLog()
+    if not counted.is_over:
+        raise RuntimeError(f"{run.method} gave up after {len(log)} of {goal.budget} evaluations")
+    return log
+
+
+def new_optimizer(run: RunSpec, problem: PosedProblem) -> Optimizer:
+    """The optimizer that a user would get with these settings."""
+    return Optimizer(
+        problem.seen.bounds,
+        method=run.method,
+        seed=run.seed,
+        maximize=True,
+        options=run.options,
+        check_gradients=False,
     )
-    start = time.perf_counter()
-    [proposal], state = method.propose(state, to_unit(log.observations, box), np.empty((0, box.free_dim)), 1)
-    elapsed = time.perf_counter() - start
-    x = box.from_unit(proposal.x)
-    value, gradient = problem(x)
-    told = Observations.empty(box.dim).append(x, value, gradient)
-    inside = to_unit(told, box)
-    is_initial = len(log) < run.options.get("n_init", 0)
-    return RunLog(
-        log.observations.append(x, value, gradient),
-        state.after(inside),
-        seconds=np.append(log.seconds, np.nan if is_initial else elapsed),
-        stationarity=np.append(log.stationarity, _gradient_norm(inside)),
-    )
 
 
-def _gradient_norm(inside: Observations) -> Array:
-    """Norm of the projected gradient in the unit cube `n`, NaN where a component is missing."""
-    squares = stationarity(torch.tensor(inside.x), torch.tensor(inside.grad))
-    return np.asarray(squares.sqrt().numpy())
+def _design(run: RunSpec, problem: PosedProblem) -> Array:
+    """Given points that are told before the first is asked, `n x d`."""
+    points = load_function(run.design)(run.problem, run.seed) if run.design else ()
+    return np.reshape(np.asarray(points, dtype=np.float64), (-1, problem.seen.dim))
 
 
-def _problem(run: RunSpec) -> Problem:
+def _posed(run: RunSpec) -> PosedProblem:
     """The problem of a run, kept for the next task: some take seconds to build."""
-    return _built(run.problem, json.dumps(dict(run.problem_options)), run.seed if run.seeded else None)
+    return _kept(run.problem, run.source, json.dumps(dict(run.problem_options)), run.seed if run.seeded else None)
 
 
 @lru_cache(maxsize=8)
-def _built(name: str, options: str, seed: int | None) -> Problem:
-    return build_problem(name, json.loads(options), seed=seed)
+def _kept(name: str, source: str, options: str, seed: int | None) -> PosedProblem:
+    return pose(name, json.loads(options), source=source, seed=seed)
 
 
 @contextmanager

@@ -1,118 +1,96 @@
 """Optuna's GPSampler and ours with gradients: trials until the mean best value is GPSampler's final one.
 
-    python -m eign_lab.studies.optuna_comparison [--seeds 10] [--problems branin-2 hartmann-6]
+    python -m eign_lab.studies.optuna_comparison [--seeds 10] [--workers 1]
 
 One problem for each dimension from 2 to 6, shifted anew for each seed, 20 + 10 d trials. Both samplers know nothing of
-the problem but the ranges of the parameters; GPSampler is told that values have no noise. Writes one line a run to
-results/optuna_comparison.jsonl as it goes, prints it, and skips what is there already.
+the problem but the ranges of the parameters; GPSampler is told that values have no noise. Runs are kept in
+results/optuna.
 """
 
 import argparse
-import json
-import time
-import warnings
-from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import numpy as np
-import optuna
-import torch
 
-import eign
-from eign.integrations.optuna import GradientSampler, set_gradient
+from eign import problems
+from eign_lab.report.summaries import Table, as_markdown_table
+from eign_lab.rivals import CountedProblem
+from eign_lab.runs.campaign import Workplace, run_campaign
+from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec
+from eign_lab.runs.export import open_results
+from eign_lab.runs.outcomes import ProblemOutcome, gather
 
-RESULTS = Path(__file__).parents[3] / "results" / "optuna_comparison.jsonl"
-PROBLEMS = ("branin-2", "rosenbrock-3", "shekel-4", "ackley-5", "hartmann-6")
-SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
-    "gradients": lambda seed: GradientSampler(seed=seed),
-    "gp": lambda seed: optuna.samplers.GPSampler(seed=seed, deterministic_objective=True),
-}
+RESULTS: Final = Path("results/optuna")
+DIMS: Final = {"branin-2": 2, "rosenbrock-3": 3, "shekel-4": 4, "ackley-5": 5, "hartmann-6": 6}
+OURS, THEIRS = "gradients", "gp"
+EXPERIMENT: Final = Experiment(
+    "optuna",
+    "Samplers of Optuna",
+    tuple(
+        ProblemSpec(name, None, 20 + 10 * d, source=f"{__spec__.name}:shifted_by_seed", seeded=True)
+        for name, d in DIMS.items()
+    ),
+    tuple(MethodSpec(name, f"{__spec__.name}:run_study", {"sampler": name}) for name in (OURS, THEIRS)),
+)
 
 
-def budget(problem: str) -> int:
-    """Trials of one run.
-
-    >>> budget("branin-2")
-    40
-    """
-    return 20 + 10 * eign.problems.get(problem).dim
+def shifted_by_seed(name: str, seed: int = 0) -> problems.Problem:
+    """A problem whose optimum is elsewhere in each run."""
+    return problems.shifted(problems.get(name), seed=seed)
 
 
-def run(name: str, sampler: str, seed: int) -> dict[str, object]:
-    """One study on one thread: the best value after each trial."""
-    torch.set_num_threads(1)
-    problem = eign.problems.shifted(eign.problems.get(name), seed=seed)
-    ranges = {f"x{i}": pair for i, pair in enumerate(zip(problem.bounds.lower, problem.bounds.upper, strict=True))}
+def run_study(problem: CountedProblem) -> None:
+    """An Optuna study with one of the two samplers."""
+    import optuna
+
+    from eign.integrations.optuna import GradientSampler, set_gradient
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    has_gradients = problem.options["sampler"] == OURS
+    ranges = {f"x{i}": pair for i, pair in enumerate(zip(problem.box.lower, problem.box.upper, strict=True))}
 
     def objective(trial: optuna.Trial) -> float:
-        value, gradient = problem([trial.suggest_float(key, low, high) for key, (low, high) in ranges.items()])
-        if sampler == "gradients":
+        x = np.array([trial.suggest_float(key, low, high) for key, (low, high) in ranges.items()])
+        value, gradient = problem.observe(x)
+        if has_gradients:
             set_gradient(trial, dict(zip(ranges, gradient, strict=True)))
         return value
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        study = optuna.create_study(direction="maximize", sampler=SAMPLERS[sampler](seed))
-    start = time.perf_counter()
-    study.optimize(objective, n_trials=budget(name))
-    best = np.maximum.accumulate([trial.value for trial in study.trials]).tolist()
-    return {
-        "problem": name,
-        "sampler": sampler,
-        "seed": seed,
-        "optimum": problem.optimum,
-        "best": best,
-        "seconds": time.perf_counter() - start,
-    }
+    sampler: optuna.samplers.BaseSampler = (
+        GradientSampler(seed=problem.seed)
+        if has_gradients
+        else optuna.samplers.GPSampler(seed=problem.seed, deterministic_objective=True)
+    )
+    optuna.create_study(direction="maximize", sampler=sampler).optimize(objective, n_trials=problem.budget)
+
+
+def comparison_table(outcomes: dict[str, ProblemOutcome]) -> Table:
+    """GPSampler's final mean, and when ours reaches it."""
+    headings = ("problem", "optimum", "trials", "seeds", "GPSampler at the end", "ours at a third", "reached after")
+    rows = []
+    for name, outcome in outcomes.items():
+        if {OURS, THEIRS} <= outcome.runs.keys():
+            ours, theirs = outcome.runs[OURS], outcome.runs[THEIRS]
+            mean, goal, trials = ours.best.mean(axis=0), float(theirs.best[:, -1].mean()), ours.evaluations
+            reached = np.flatnonzero(mean >= goal)
+            after = f"{reached[0] + 1} ({trials / (reached[0] + 1):.1f} times fewer)" if len(reached) else "not reached"
+            optimum = f"{problems.get(name).optimum:.4f}"  # shifts leave it as it is
+            third = f"{mean[trials // 3 - 1]:.4f}"
+            rows.append((name, optimum, str(trials), str(len(ours.seeds)), f"{goal:.4f}", third, after))
+    return Table("Optuna's samplers", headings, tuple(rows))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--problems", nargs="+", default=PROBLEMS, choices=PROBLEMS)
+    parser.add_argument("--workers", type=int, default=1)
     arguments = parser.parse_args()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    RESULTS.parent.mkdir(exist_ok=True)
-    done = {(r["problem"], r["sampler"], r["seed"]) for r in stored()}
-    todo = [(p, s, seed) for seed in range(arguments.seeds) for p in arguments.problems for s in SAMPLERS]
-    with RESULTS.open("a") as file:
-        for key in (key for key in todo if key not in done):
-            result = run(*key)
-            file.write(json.dumps(result) + "\n")
-            file.flush()
-            print(
-                f"{key[0]:13} {key[1]:10} seed {key[2]}: {result['best'][-1]:9.4f}, {result['seconds']:.0f} s",
-                flush=True,
-            )
-    show()
-
-
-def show() -> None:
-    """The table: GPSampler's final mean, and when ours reaches it."""
-    runs = stored()
-    print(
-        "\n| problem | optimum | trials | seeds | GPSampler, mean at the end | ours, mean at a third | reached after |"
+    run_campaign(
+        [EXPERIMENT], range(arguments.seeds), Workplace(Path("eign-optuna.sqlite"), arguments.workers, export=RESULTS)
     )
-    print("|---|---|---|---|---|---|---|")
-    for problem in PROBLEMS:
-        best = {
-            sampler: {r["seed"]: r["best"] for r in runs if r["problem"] == problem and r["sampler"] == sampler}
-            for sampler in SAMPLERS
-        }
-        seeds = sorted(best["gp"].keys() & best["gradients"].keys())
-        if not seeds:
-            continue
-        ours, theirs = (np.array([best[sampler][seed] for seed in seeds]) for sampler in ("gradients", "gp"))
-        trials, goal = ours.shape[1], float(theirs[:, -1].mean())
-        reached = np.flatnonzero(ours.mean(axis=0) >= goal)
-        after = f"{reached[0] + 1} ({trials / (reached[0] + 1):.1f} times fewer)" if len(reached) else "not reached"
-        optimum = next(r["optimum"] for r in runs if r["problem"] == problem)
-        third = float(ours[:, trials // 3 - 1].mean())
-        print(f"| {problem} | {optimum:.4f} | {trials} | {len(seeds)} | {goal:.4f} | {third:.4f} | {after} |")
-
-
-def stored() -> list[dict[str, object]]:
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    print(as_markdown_table(comparison_table(gather(open_results(RESULTS), EXPERIMENT).problems)))
 
 
 if __name__ == "__main__":

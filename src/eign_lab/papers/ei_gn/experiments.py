@@ -7,12 +7,15 @@
 | L-BFGS-B everywhere | ours: the rival that sees the same gradients |
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from eign.problems import gp_samples
-from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec
+from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, quick_version
+from eign_lab.runs.experiment_file import load_experiments
 
 _SHEKEL: Final = ProblemSpec("shekel-4", 12, 125, restarts=8, raw_samples=256, checkpoints=(40, 80, 125))
 _HARTMANN: Final = ProblemSpec("hartmann-6", 18, 150, restarts=10, raw_samples=512, checkpoints=(50, 100, 150))
@@ -126,17 +129,26 @@ EXPERIMENTS: Final = MappingProxyType({experiment.id: experiment for experiment 
 """All built-in experiments by id, those of the paper first."""
 
 
-def select(ids: list[str] | tuple[str, ...]) -> list[Experiment]:
-    """The experiments of these ids; none means those of the paper, "all" means the extra ones too.
+def select(ids: Sequence[str], *, spec: Path | None = None, quick: bool = False) -> list[Experiment]:
+    """The experiments of these ids.
+
+    Args:
+        ids: None means those of the paper, all in a quick trial, and with a TOML file those of it; "all" means the
+            extra ones too.
+        spec: A TOML file with the user's own experiments, in place of the built-in ones.
+        quick: Whether to try everything with hardly any work.
 
     Raises:
         ValueError: there is no such experiment.
     """
-    if not ids:
-        return [experiment for experiment in EXPERIMENTS.values() if not experiment.extra]
-    if "all" in ids:
-        return list(EXPERIMENTS.values())
-    unknown = [name for name in ids if name not in EXPERIMENTS]
-    if unknown:
-        raise ValueError(f"there is no experiment {unknown[0]!r}; expected some of {', '.join(EXPERIMENTS)}, or all")
-    return [EXPERIMENTS[name] for name in dict.fromkeys(ids)]
+    known = EXPERIMENTS if spec is None else {experiment.id: experiment for experiment in load_experiments(spec)}
+    chosen = list(dict.fromkeys(ids))
+    if not ids and spec is None and not quick:
+        chosen = [name for name, experiment in known.items() if not experiment.extra]
+    elif not ids or ("all" in ids and spec is None):
+        chosen = list(known)
+    if unknown := [name for name in chosen if name not in known]:
+        where = "" if spec is None else f" in {spec}"
+        raise ValueError(f"there is no experiment {unknown[0]!r}{where}; expected some of {', '.join(known)}, or all")
+    experiments = [known[name] for name in chosen]
+    return [quick_version(experiment) for experiment in experiments] if quick else experiments

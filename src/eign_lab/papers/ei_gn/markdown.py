@@ -5,7 +5,7 @@ from pathlib import Path
 from eign_lab.papers.ei_gn.judgements import JudgedClaim
 from eign_lab.papers.ei_gn.report import Report, Section
 from eign_lab.papers.ei_gn.words import RULE, TITLE, TRIAL, footer, seeds_text, tally
-from eign_lab.report.summaries import Table
+from eign_lab.report.summaries import Table, as_markdown_table
 
 
 def as_markdown(report: Report, directory: Path) -> str:
@@ -20,23 +20,6 @@ def as_markdown(report: Report, directory: Path) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def as_table(table: Table) -> str:
-    r"""A table with the first column to the left and the others to the right.
-
-    >>> print(as_table(Table("t", ("a", "b"), (("x|y", "1"),))))
-    | a | b |
-    |---|---:|
-    | x\|y | 1 |
-    """
-    rule = "|---|" + "---:|" * (len(table.headings) - 1)
-    rows = [_row(row) for row in table.rows]
-    return "\n".join([_row(table.headings), rule, *rows])
-
-
-def _row(cells: tuple[str, ...]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
 def _claims(claims: tuple[JudgedClaim, ...]) -> str:
     rows = tuple(
         (
@@ -48,7 +31,7 @@ def _claims(claims: tuple[JudgedClaim, ...]) -> str:
         )
         for judged in claims
     )
-    lines = as_table(Table("", ("", "claim", "verdict", "seeds", "numbers"), rows)).split("\n")
+    lines = as_markdown_table(Table("", ("", "claim", "verdict", "seeds", "numbers"), rows)).split("\n")
     return "\n".join([lines[0], "|---:|---|---|---:|---|", *lines[2:]])
 
 
@@ -68,7 +51,7 @@ def _section(section: Section, directory: Path) -> str:
         blocks.append(f"{image}\n\n{picture.caption}{vector}")
     for label, tables in section.tables.items():
         blocks.append(f"### {label}")
-        blocks += [f"{as_table(table)}\n\n{table.note}" for table in tables]
+        blocks += [f"{as_markdown_table(table)}\n\n{table.note}" for table in tables]
     if outcome.missing and not outcome.is_empty:
         blocks.append("Missing:\n\n" + "\n".join(f"- {line}" for line in outcome.missing))
     return "\n\n".join(blocks)

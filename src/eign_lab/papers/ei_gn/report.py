@@ -18,7 +18,8 @@ from eign_lab.report.summaries import Table, checkpoint_table, ending_table
 from eign_lab.runs.experiment import Experiment, quick_version
 from eign_lab.runs.experiment_file import load_experiments
 from eign_lab.runs.export import open_results
-from eign_lab.runs.outcomes import AnyResults, ExperimentOutcome, gather
+from eign_lab.runs.outcomes import ExperimentOutcome, gather
+from eign_lab.runs.store import Records
 
 PAGE: Final = "index.html"
 TEXT: Final = "report.md"
@@ -102,7 +103,7 @@ def write_report(
 
 
 def make_report(
-    results: AnyResults,
+    results: Records,
     directory: Path,
     experiments: Sequence[Experiment],
     measured: Mapping[str, Judgement] | None = None,

@@ -1,0 +1,54 @@
+"""Who is compared: the method that is judged, its variants without one part each, and what a user would run instead."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from eign_lab.judge.cases import CASES, GROUPS
+from eign_lab.runs.experiment import Experiment, MethodSpec
+
+PROGRAMS: Final = (
+    MethodSpec("l-bfgs", "scipy/l-bfgs-b"),
+    MethodSpec("l-bfgs-random", "scipy/l-bfgs-b-random"),
+    MethodSpec("mlsl", "nlopt/mlsl"),
+    MethodSpec("basin-hopping", "scipy/basin-hopping"),
+    MethodSpec("dual-annealing", "scipy/dual-annealing"),
+    MethodSpec("cma-es", "pycma/cma-es"),
+)
+MODELS: Final = tuple(MethodSpec(name, name) for name in ("d-log-ei", "d-ei-gn", "ei-gn", "log-ei"))
+RIVALS: Final = (*PROGRAMS, *MODELS)
+
+VARIANTS: Final = (
+    MethodSpec("auto", "auto"),
+    MethodSpec("auto, full kernel only", "auto", {"kernel": "matern52"}),
+    MethodSpec("auto, additive terms always", "auto", {"kernel": "two-additive+full"}),
+    MethodSpec("auto, model without gradients", "auto", {"gradients": False}),
+    MethodSpec("auto, values as they are", "auto", {"compress": False}),
+    MethodSpec("auto, no trust region", "auto", {"local": False}),
+    MethodSpec("auto, no bowl", "auto", {"bowl": False}),
+    MethodSpec("auto, no restarts", "auto", {"climbs": False}),
+    MethodSpec("auto, with stationarity", "auto", {"alpha": 0.6}),
+    MethodSpec("auto, refit at 50 per cent", "auto", {"refit": 0.5}),
+)
+"""`auto`, and what it is without each of its parts."""
+
+_SETS: Final = {"rivals": RIVALS, "programs": PROGRAMS, "models": MODELS}
+
+
+def find_contestants(names: Iterable[str]) -> list[MethodSpec]:
+    """Rivals by their labels, sets of them (rivals, programs, models), or any registered method.
+
+    >>> [method.method for method in find_contestants(["l-bfgs", "ei-xi"])]
+    ['scipy/l-bfgs-b', 'ei-xi']
+    """
+    known = {method.label: method for method in RIVALS}
+    return [method for name in names for method in _SETS.get(name, (known.get(name, MethodSpec(name, name)),))]
+
+
+def judge_experiment(
+    methods: Sequence[MethodSpec], *, groups: Iterable[int] = GROUPS, problems: Iterable[str] = ()
+) -> Experiment:
+    """Methods on the cases of some groups, or on those of these names."""
+    names = list(problems) or [name for name, case in CASES.items() if case.group in set(groups)]
+    if unknown := [name for name in names if name not in CASES]:
+        raise ValueError(f"the judge has no problem {unknown[0]!r}; expected some of {', '.join(CASES)}")
+    return Experiment("judge", "The judge of auto", tuple(CASES[name].spec for name in names), tuple(methods))

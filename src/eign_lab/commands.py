@@ -87,7 +87,8 @@ def paper(
     path = results or Path("eign-paper-quick.sqlite" if quick else "eign-paper.sqlite")
     chosen = select(experiments or (), spec=spec, quick=quick)
     count = seeds or (2 if quick else 20)
-    if not run_campaign(chosen, range(count), Workplace(path, workers, scheduler, export, task_seconds)):
+    place = Workplace(path, workers, scheduler, export, csv=True, task_seconds=task_seconds)
+    if not run_campaign(chosen, range(count), place):
         raise typer.Exit(1)
 
 

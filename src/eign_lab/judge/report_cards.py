@@ -108,7 +108,7 @@ class Sheet:
 
     def share(self, label: str | None, evaluation: int | None = None) -> str:
         """The mean regret of a method after so many evaluations as a share of the scale."""
-        if label not in self.runs:
+        if label is None or label not in self.runs:
             return "-"
         return f"{float(self.regrets(self.runs[label], evaluation).mean()) / self.case.scale:.2g}"
 

@@ -14,7 +14,7 @@ Program = Callable[[CountedProblem], None]
 """Evaluates until `Finished` is raised."""
 
 _FIRST_STEP: Final = 0.25
-_LOCAL: Final = {"ftol": 1e-9, "gtol": 1e-6 * _FIRST_STEP}
+_GTOL: Final = 1e-6 * _FIRST_STEP
 
 
 def _multistart(problem: CountedProblem, *, designed: bool) -> None:
@@ -48,7 +48,8 @@ def _descend(
         found = known.pop(u.tobytes(), None) or problem.whole_gradient(u)
         return -scale * (found[0] - value), -scale * found[1]
 
-    minimize(objective, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * problem.dim, options=_LOCAL)
+    cube = [(0.0, 1.0)] * problem.dim
+    minimize(objective, start, jac=True, method="L-BFGS-B", bounds=cube, options={"ftol": 1e-9, "gtol": _GTOL})
 
 
 def _mlsl(problem: CountedProblem) -> None:
@@ -94,15 +95,14 @@ def _basin_hopping(problem: CountedProblem) -> None:
     """SciPy's basin-hopping with its defaults, but steps of a quarter of the cube, reflected at the border."""
     rng = np.random.default_rng([problem.seed, 3])
 
-    def step(u: Array) -> Array:
+    def step(u: Array) -> Any:
         moved = np.abs(u + rng.uniform(-0.25, 0.25, problem.dim))
-        return np.asarray(np.where(moved > 1.0, 2.0 - moved, moved))
+        return np.where(moved > 1.0, 2.0 - moved, moved)
 
-    local = {"method": "L-BFGS-B", "jac": True, "bounds": [(0.0, 1.0)] * problem.dim}
+    descent: Any = problem.descent  # its stubs know of no objective that gives the gradient too
+    local: Any = {"method": "L-BFGS-B", "jac": True, "bounds": [(0.0, 1.0)] * problem.dim}
     while True:
-        basinhopping(
-            problem.descent, rng.random(problem.dim), take_step=step, minimizer_kwargs=local, niter=10**6, rng=rng
-        )
+        basinhopping(descent, rng.random(problem.dim), take_step=step, minimizer_kwargs=local, niter=10**6, rng=rng)
 
 
 def _dual_annealing(problem: CountedProblem) -> None:
@@ -128,7 +128,7 @@ def _dual_annealing(problem: CountedProblem) -> None:
 
     for part in count():
         rng = np.random.default_rng([problem.seed, 4, part])
-        local = {"method": "L-BFGS-B", "jac": slope, "bounds": [(0.0, 1.0)] * problem.dim}
+        local: Any = {"method": "L-BFGS-B", "jac": slope, "bounds": [(0.0, 1.0)] * problem.dim}
         dual_annealing(value, [(0.0, 1.0)] * problem.dim, minimizer_kwargs=local, maxiter=10**6, rng=rng)
 
 

@@ -28,7 +28,8 @@ class Workplace:
         results: The results file, of this campaign alone while it runs.
         workers: Processes of this machine.
         scheduler: Address of a Dask cluster in place of processes.
-        export: Directory for Parquet and CSV, written at the end; runs that it has already are not repeated.
+        export: Directory for a Parquet file, written at the end; runs that it has already are not repeated.
+        csv: Whether the export is written as CSV too.
         task_seconds: Work between two savings of a run.
     """
 
@@ -36,6 +37,7 @@ class Workplace:
     workers: int = 2
     scheduler: str | None = None
     export: Path | None = None
+    csv: bool = False
     task_seconds: float = TASK_SECONDS
 
 
@@ -57,7 +59,7 @@ def run_campaign(
             summary = run_planned(planned, results, workers, display)
         _tell(summary, console)
         if export is not None:
-            written = export_records(results.records(), export)
+            written = export_records(results.records(), export, csv=workplace.csv)
             console.print(f"exported to {' and '.join(str(file) for file in written)}", soft_wrap=True)
     return not summary.failed
 

@@ -150,6 +150,5 @@ def _mapping(stored: Any, where: str) -> dict[str, Any]:
 
 def _words(kind: type | tuple[type, ...]) -> str:
     first = kind[0] if isinstance(kind, tuple) else kind
-    return {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}.get(
-        first, "a table"
-    )
+    words = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
+    return words.get(first, "a table")

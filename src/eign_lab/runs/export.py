@@ -8,6 +8,7 @@ row, for evaluation 0.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -28,14 +29,15 @@ _COLUMNS: Final = (
 )
 
 
-def export_records(records: Iterable[RunRecord], directory: Path) -> tuple[Path, Path]:
-    """Write runs to `runs.parquet` and `runs.csv` in the directory, which is made if it is missing."""
+def export_records(records: Iterable[RunRecord], directory: Path, *, csv: bool = False) -> list[Path]:
+    """Write runs to `runs.parquet` in the directory, which is made if it is missing, and to `runs.csv` if so."""
     table = as_table(records)
     directory.mkdir(parents=True, exist_ok=True)
-    parquet, csv = directory / PARQUET, directory / CSV
-    table.to_parquet(parquet, engine="pyarrow", compression="zstd", index=False)
-    table.drop(columns=["spec"]).to_csv(csv, index=False)
-    return parquet, csv
+    table.to_parquet(directory / PARQUET, engine="pyarrow", compression="zstd", index=False)
+    if not csv:
+        return [directory / PARQUET]
+    table.drop(columns=["spec"]).to_csv(directory / CSV, index=False)
+    return [directory / PARQUET, directory / CSV]
 
 
 def as_table(records: Iterable[RunRecord]) -> "pd.DataFrame":
@@ -88,7 +90,7 @@ class ExportedResults:
         columns = {name: table[name].to_numpy() for name in table.columns}
         starts = np.flatnonzero(columns["key"][1:] != columns["key"][:-1]) + 1
         bounds = [0, *starts.tolist(), len(table)] if len(table) else []
-        records = [_record(columns, slice(*pair)) for pair in zip(bounds[:-1], bounds[1:], strict=True)]
+        records = [_record(columns, slice(*pair)) for pair in pairwise(bounds)]
         return cls({record.spec.key: record for record in records})
 
     def record(self, key: str) -> RunRecord | None:

@@ -158,9 +158,8 @@ class Results:
 
     def seeds(self) -> list[int]:
         """Of all runs."""
-        return sorted(
-            seed for (seed,) in self._database.execute("SELECT DISTINCT json_extract(spec, '$.seed') FROM runs")
-        )
+        rows = self._database.execute("SELECT DISTINCT json_extract(spec, '$.seed') FROM runs")
+        return sorted(seed for (seed,) in rows)
 
     def close(self) -> None:
         """Close the file."""
@@ -188,6 +187,6 @@ def _row(record: RunRecord, log: bytes | None) -> tuple[object, ...]:
 
 
 def _trace(stored: str) -> Trace:
-    trace = Trace(**json.loads(stored))
-    trace.observed = [np.nan if value is None else value for value in trace.observed]
-    return trace
+    trace = json.loads(stored)
+    observed = [np.nan if value is None else value for value in trace.pop("observed")]
+    return Trace(**trace, observed=observed)

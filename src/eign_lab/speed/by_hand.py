@@ -26,6 +26,7 @@ def seconds(work: Callable[[], object], repeats: int = 9) -> float:
 
 
 def report(what: str, ours: Callable[[], object], library: Callable[[], object], peer: str) -> None:
+    """Print a line with both times."""
     mine, other = seconds(ours), seconds(library)
     print(f"{what}: ours {mine * 1e3:.2f} ms, {peer} {other * 1e3:.2f} ms, {other / mine:.1f} times")
 
@@ -82,6 +83,7 @@ def compare_factors(count: int, size: int) -> None:
 
 
 def compare_candidates(count: int, dim: int) -> None:
+    """Candidates of an acquisition: ours and BoTorch's."""
     rng = np.random.default_rng(0)
 
     def library() -> torch.Tensor:

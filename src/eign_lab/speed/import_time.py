@@ -11,12 +11,14 @@ PROGRAM = "import time; start = time.perf_counter(); import {}; print(time.perf_
 
 
 def import_seconds(module: str) -> float:
+    """Seconds of an import in a new process."""
     command = [sys.executable, "-c", PROGRAM.format(module)]
     runs = [subprocess.run(command, check=True, capture_output=True, text=True) for _ in range(TRIES)]
     return min(float(run.stdout) for run in runs)
 
 
 def main() -> None:
+    """Print a line for each package."""
     seconds = {module: import_seconds(module) for module in ("eign", "numpy", "torch", "botorch")}
     for module, taken in seconds.items():
         print(f"import {module:8} {1e3 * taken:8.1f} ms")

@@ -15,6 +15,7 @@ from eign_lab.speed.fits import samples
 
 
 def timed(name: str, action: Callable[[], object]) -> object:
+    """What the action returns; the time it took is printed."""
     start = time.perf_counter()
     result = action()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -23,6 +24,7 @@ def timed(name: str, action: Callable[[], object]) -> object:
 
 
 def main() -> None:
+    """Fit, extend and search at one size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dim", type=int, default=14)
     parser.add_argument("--points", type=int, default=500)

@@ -38,6 +38,7 @@ def cases(n: int, d: int, kind: str) -> tuple[Tensor, ...]:
 
 
 def main() -> None:
+    """Print a line for each quantity and dimension."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=6000)
     count = parser.parse_args().cases

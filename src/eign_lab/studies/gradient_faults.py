@@ -17,13 +17,15 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from eign import problems
 from eign.problems import Problem
 from eign.study import GradientWarning, Optimizer
+from eign.study.events import Ask
+from eign.study.handle import handle
 
 LARGEST_DIM: Final = 6
 LARGER: Final = ("cosine-8", "powell-8")
@@ -35,6 +37,7 @@ HARMLESS: Final = (
 # Of the noise: a hundredth of the deviation of f over the box.
 SAMPLES: Final = 512
 
+Mode = Literal["probe", "passive"]
 Told = tuple[float, np.ndarray, float | None]
 Answer = Callable[[np.ndarray], Told]
 
@@ -88,11 +91,11 @@ def coordinates(problem: Problem, rng: np.random.Generator) -> tuple[int, int]:
     points = problem.bounds.from_unit(rng.random((SAMPLES, problem.dim)))
     gradients = problem.evaluate(points)[1]
     different = [pair for pair in combinations(range(problem.dim), 2) if not np.allclose(*gradients[:, pair].T)]
-    order = [pair[::step] for pair in different for step in (1, -1)]
+    order = [ordered for i, j in different for ordered in ((i, j), (j, i))]
     return order[int(rng.integers(len(order)))] if order else (0, 0)
 
 
-def run(problem_name: str, case: str, method: str, seed: int, mode: str) -> dict[str, Any]:
+def run(problem_name: str, case: str, method: str, seed: int, mode: Mode) -> dict[str, Any]:
     """One run, up to the alarm: where that was, what it named, and how many probes were asked for.
 
     "l-bfgs without design" is the method from its first point on; others share the initial design of 3d points, and so
@@ -114,7 +117,8 @@ def run(problem_name: str, case: str, method: str, seed: int, mode: str) -> dict
             optimizer.tell(x, value, gradient, y_var=variance)
             told += 1
             text = next((str(warning.message) for warning in caught if warning.category is GradientWarning), None)
-    asked = sum(len(event.x) for event in optimizer._log if hasattr(event, "x"))
+    study = handle(optimizer)
+    asked = sum(len(event.x) for event in study.log if isinstance(event, Ask))
     return {
         "problem": problem_name,
         "case": case,
@@ -123,7 +127,7 @@ def run(problem_name: str, case: str, method: str, seed: int, mode: str) -> dict
         "mode": mode,
         "alarm": text is not None,
         "evaluations": told,
-        "probes": asked - optimizer.state.asked,
+        "probes": asked - study.state.asked,
         "named": text is not None and expected(case, i, j, problem.dim) in text,
         "message": text,
         "seconds": round(time.perf_counter() - begin, 3),
@@ -144,7 +148,7 @@ def expected(case: str, i: int, j: int, dim: int) -> str:
     }.get(case, "a fault")
 
 
-def missing(arguments: argparse.Namespace, done: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str, str, int, str]]:
+def missing(arguments: argparse.Namespace, done: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str, str, int, Mode]]:
     """The runs that are wanted and not in the file."""
     keys = ("problem", "case", "method", "seed", "mode")
     known = {tuple(record[key] for key in keys) for record in done}
@@ -187,7 +191,7 @@ def main() -> None:
     """Run what is missing, then print the tables of all that the file has."""
     # Policies are noisy: the check is not for them.
     small = [n for n in problems.names() if problems.get(n).dim <= LARGEST_DIM and not n.startswith("acrobot")]
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--methods", nargs="+", default=["sobol", "l-bfgs"])
     parser.add_argument("--seeds", nargs=2, type=int, default=(100, 120), metavar=("FIRST", "END"))
     parser.add_argument("--problems", nargs="+", default=[*small, *LARGER])

@@ -20,18 +20,21 @@ import struct
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
+from eign.arrays import Array
 from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 from eign.study.storage.file_format import dumps
 from eign.study.storage.study_file import read_study
 
 _FAST = {"restarts": 2, "raw_samples": 32}
-METHODS = {"sobol": {}, "ei-gn": _FAST, "d-log-ei": _FAST, "l-bfgs": {}, "cma-es": {}}
+METHODS: dict[str, dict[str, int]] = {"sobol": {}, "ei-gn": _FAST, "d-log-ei": _FAST, "l-bfgs": {}, "cma-es": {}}
 PHASES = ("open", "ask", "evaluate", "tell", "close")
 BOUNDS = {"a": (-1.0, 2.0), "b": (0.5, 4.0)}
 BUDGET = 12
@@ -40,7 +43,7 @@ KILLS = 6
 WITHIN = {"open": 0.008, "ask": 0.02, "evaluate": 0.004, "tell": 0.0015, "close": 0.001}
 
 
-def evaluate(x):
+def evaluate(x: Array) -> tuple[float, list[float]]:
     """A smooth function with several minima, and its gradient."""
     a, b = x
     value = (a - 0.7) ** 2 + 0.5 * np.sin(5.0 * a) * b + 0.1 * b**2
@@ -50,20 +53,21 @@ def evaluate(x):
 class Board:
     """Memory that parent and child share: the phase, phases begun so far, and what calls have returned."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._memory = mmap.mmap(-1, 32)
 
-    def read(self):
+    def read(self) -> tuple[int, int, int, int]:
         """Phase, phases begun, points asked, evaluations told."""
-        return struct.unpack("4q", self._memory[:32])
+        phase, begun, asked, told = struct.unpack("4q", self._memory[:32])
+        return phase, begun, asked, told
 
-    def write(self, *, phase, asked, told):
+    def write(self, *, phase: str, asked: int, told: int) -> None:
         """Begin a phase; `asked` and `told` are what calls have returned."""
         begun = self.read()[1] + 1
         self._memory[:32] = struct.pack("4q", PHASES.index(phase), begun, asked, told)
 
 
-def live(path, method, seed, board):
+def live(path: Path, method: str, seed: int, board: Board) -> None:
     """One life of the study, from the resume to the budget."""
     _, _, asked, told = board.read()
     board.write(phase="open", asked=asked, told=told)
@@ -71,14 +75,14 @@ def live(path, method, seed, board):
         study = Optimizer.resume(path)
     else:
         study = Optimizer(BOUNDS, method=method, seed=seed, storage=path, options=METHODS[method])
-    found_asked, found_told = study.state.asked, len(study.history)
+    found_asked, found_told = handle(study).state.asked, len(study.history)
     if not (asked <= found_asked <= asked + 1 and told <= found_told <= told + 1):
         raise AssertionError(f"returned {asked} asked, {told} told; the file has {found_asked}, {found_told}")
     asked, told = found_asked, found_told
     while told < BUDGET:
         board.write(phase="ask", asked=asked, told=told)
         x = study.ask()
-        asked = study.state.asked
+        asked = handle(study).state.asked
         board.write(phase="evaluate", asked=asked, told=told)
         time.sleep(WITHIN["evaluate"])
         value, gradient = evaluate(x)
@@ -89,7 +93,7 @@ def live(path, method, seed, board):
     study.close()
 
 
-def forked(work, *arguments):
+def forked(work: Callable[..., None], *arguments: object) -> int:
     """The number of a child that does `work` and exits with 0 if nothing went wrong."""
     child = os.fork()
     if child:
@@ -103,7 +107,7 @@ def forked(work, *arguments):
     os._exit(code)
 
 
-def live_and_be_killed(path, method, seed, board, rng):
+def live_and_be_killed(path: Path, method: str, seed: int, board: Board, rng: random.Random) -> str | None:
     """A life that ends in a phase chosen at random; returns the phase, or None if the study was complete before."""
     target = rng.choice(PHASES)
     passed = board.read()[1] + (0 if target == "open" else rng.randrange(6))
@@ -116,13 +120,13 @@ def live_and_be_killed(path, method, seed, board, rng):
             return None
         time.sleep(0.0005)
     time.sleep(rng.uniform(0.0, WITHIN[PHASES[board.read()[0]]]))
-    phase = PHASES[board.read()[0]]
+    killed_in = PHASES[board.read()[0]]
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    return phase if os.WIFSIGNALED(status) else None
+    return killed_in if os.WIFSIGNALED(status) else None
 
 
-def undisturbed(method, seed):
+def undisturbed(method: str, seed: int) -> str:
     """Events and final state of a run in memory."""
     study = Optimizer(BOUNDS, method=method, seed=seed, options=METHODS[method])
     for _ in range(BUDGET):
@@ -131,10 +135,11 @@ def undisturbed(method, seed):
     return dumps([[event.to_json() for event in handle(study).log], handle(study).state.to_json()])
 
 
-def run_study(directory, method, seed):
+def kill_study(directory: Path, method: str, seed: int) -> dict[str, Any]:
     """One study, killed at most `KILLS` times; returns what happened."""
     rng, board = random.Random(f"{method} {seed}"), Board()
-    path, kills, mid_commit = directory / f"{method}-{seed}.db", [], 0
+    path, mid_commit = directory / f"{method}-{seed}.db", 0
+    kills: list[str] = []
     # In the parent, before any child: they inherit the packages that it has loaded.
     expected = undisturbed(method, seed)
     for _ in range(KILLS):
@@ -152,8 +157,9 @@ def run_study(directory, method, seed):
     return {"method": method, "seed": seed, "same": same, "kills": kills, "mid_commit": mid_commit}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> bool:
+    """Kill as often as asked; whether a study differs from its undisturbed run."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--results", type=Path, help="one line a study; those that are there are not run again")
     parser.add_argument("--directory", type=Path, help="for the studies; on a memory disk it is much faster")
@@ -168,7 +174,7 @@ def main():
         while total < options.kills:
             method = list(METHODS)[seed % len(METHODS)]
             if (method, seed) not in seen:
-                row = run_study(Path(directory), method, seed)
+                row = kill_study(Path(directory), method, seed)
                 done.append(row)
                 total += len(row["kills"])
                 print(

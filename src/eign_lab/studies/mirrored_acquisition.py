@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 import eign
+from eign.arrays import Array
 
 DATA = {"shekel-4": 30, "hartmann-6": 40}
 METHODS = {
@@ -23,7 +24,7 @@ METHODS = {
 CANDIDATES = 2048
 
 
-def score_both(problem: eign.problems.Problem, count: int, method: str, seed: int) -> list[np.ndarray]:
+def score_both(problem: eign.problems.Problem, count: int, method: str, seed: int) -> list[Array]:
     """The acquisition at random points from the data of one design, and at their images from the mirrored data."""
     cube = [(0.0, 1.0)] * problem.dim
     points = eign.Optimizer(cube, method="sobol", seed=seed).ask(count)
@@ -38,7 +39,9 @@ def score_both(problem: eign.problems.Problem, count: int, method: str, seed: in
             cube, method=method, seed=seed, maximize=True, check_gradients=False, options=options
         )
         optimizer.tell(1.0 - points if mirrored else points, y, -grad if mirrored else grad)
-        scores.append(optimizer.outlook().acquisition(1.0 - candidates if mirrored else candidates))
+        found = optimizer.outlook().acquisition(1.0 - candidates if mirrored else candidates)
+        assert found is not None, f"{method} has an acquisition"
+        scores.append(found)
     return scores
 
 
@@ -51,7 +54,7 @@ def main() -> None:
         problem = eign.problems.get(name)
         for method in METHODS:
             pairs = [score_both(problem, count, method, seed) for seed in range(designs)]
-            ranks = [spearmanr(*pair).statistic for pair in pairs]
+            ranks = [float(spearmanr(first, second).statistic) for first, second in pairs]
             same = sum(first.argmax() == second.argmax() for first, second in pairs)
             print(
                 f"{name}  {method}: rank correlation {np.median(ranks):.3f} (least {min(ranks):.3f}), "

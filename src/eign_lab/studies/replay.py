@@ -156,6 +156,7 @@ def differences(before: dict[str, list[list[str]]], after: dict[str, list[list[s
 
 
 def main() -> None:
+    """Record, or compare two commits; the exit code says whether they differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commits", nargs="*", metavar="COMMIT")
     parser.add_argument("--record", type=Path, metavar="FILE")

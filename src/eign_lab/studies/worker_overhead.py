@@ -48,7 +48,8 @@ def busy_share(spans: np.ndarray, end: float) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Run, and print how busy the workers were."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--method", default="auto")
     parser.add_argument("--problem", default="hartmann-6")
     parser.add_argument("--seconds", type=float, default=2.0, help="the shortest evaluation")

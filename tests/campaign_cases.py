@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+import eign
+from eign_lab.rivals import CountedProblem
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, RunSpec
 from eign_lab.runs.experiment_file import read_experiment
 from eign_lab.runs.pool import TaskPool
-from eign_lab.runs.run_log import RunLog
+from eign_lab.runs.run_log import Goal, RunLog
 from eign_lab.runs.tasks import continue_run
 
 PROBLEM = ProblemSpec("branin-2", initial=4, budget=9, restarts=2, raw_samples=32)
@@ -55,12 +57,49 @@ def long_experiment() -> Experiment:
     return read_experiment(tomllib.loads(LONG_TOML)["experiment"][0])
 
 
+def moved_bowl(name: str, *, centre: float = 0.3, seed: int = 0) -> eign.problems.Problem:
+    """A problem that no registry knows: the seed moves its maximum."""
+    at = centre + 0.01 * seed
+
+    def formula(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return -((X - at) ** 2).sum(axis=1), -2.0 * (X - at)
+
+    return eign.problems.Problem(name, eign.Box([(0.0, 1.0)] * 2), formula=formula, optimum=0.0)
+
+
+CALLS: list[int] = []
+
+
+def failing_once(name: str) -> eign.problems.Problem:
+    """A problem that raises at its sixth evaluation, the first time that it comes to it."""
+    problem = eign.problems.get(name)
+
+    def formula(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        CALLS.append(len(CALLS))
+        if len(CALLS) == 6:
+            raise OSError("the licence server is gone")
+        return problem.formula(X)
+
+    return eign.problems.Problem(name, problem.bounds, formula=formula)
+
+
+def corners(problem: str, seed: int) -> list[list[float]]:
+    """A design that somebody else has published."""
+    return [[-4.0, 1.0 + seed], [9.0, 14.0], [2.5, 7.5]]
+
+
+def three_evaluations(problem: CountedProblem) -> None:
+    """A program that gives up."""
+    for u in np.random.default_rng(problem.seed).random((3, problem.dim)):
+        problem.in_cube(u)
+
+
 @cache
 def uninterrupted(key: str) -> RunLog:
     """A run of the long experiment in one piece and in this process."""
     experiment = long_experiment()
     (run,) = (run for pair in experiment.pairs() if (run := experiment.run(*pair, 0)).key == key)
-    return continue_run(run, None, budget=LONG_BUDGET, seconds=np.inf)
+    return continue_run(run, None, Goal(LONG_BUDGET), seconds=np.inf)
 
 
 class InThisProcess(TaskPool):
@@ -68,9 +107,9 @@ class InThisProcess(TaskPool):
 
     count = 1
 
-    def submit(self, run: RunSpec, log: RunLog | None, *, budget: int) -> "Future[RunLog]":
+    def submit(self, run: RunSpec, log: RunLog | None, goal: Goal) -> "Future[RunLog]":
         future: Future[RunLog] = Future()
-        future.set_result(continue_run(run, log, budget=budget, seconds=0.0))
+        future.set_result(continue_run(run, log, goal, seconds=0.0))
         return future
 
     def is_lost(self, error: BaseException) -> bool:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from eign_lab.runs.experiment import Experiment, build_problem
+from eign_lab.runs.experiment import Experiment
 from eign_lab.runs.export import ExportedResults
+from eign_lab.runs.run_log import Goal, Timing, Trace
 from eign_lab.runs.store import RunRecord
 
 # How fast a method closes in on the optimum, per evaluation of the budget.
@@ -27,24 +28,15 @@ def made_up_results(experiments, seeds, *, rates=RATES, noise=0.3, keep=lambda p
 def _record(spec, problem, method, count, rate, noise):
     shared = np.random.default_rng([spec.seed, problem.budget])  # the same initial design for all methods
     own = np.random.default_rng([spec.seed, problem.budget, *method.label.encode()])
-    built = build_problem(problem.name, problem.options)
-    optimum, evaluations = built.optimum, np.arange(1, problem.budget + 1)
+    optimum, evaluations = problem.posed(0).true.optimum, np.arange(1, problem.budget + 1)
     progress = np.maximum(0.0, evaluations - problem.initial) / problem.budget
     distance = 4.0 * np.exp(-rate * progress + noise * own.normal(size=problem.budget))
     distance[: problem.initial] = 4.0 + shared.random(problem.initial)
-    seconds = np.where(evaluations <= problem.initial, np.nan, 0.01 * rate)
-    record = RunRecord(
-        spec.key,
-        spec.problem,
-        spec.method,
-        spec.options,
-        spec.seed,
-        y=optimum - distance,
-        x=np.zeros((problem.budget, built.dim)),
-        seconds=seconds,
-        stationarity=distance,
-    )
-    return record.first(count)
+    trace = Trace()
+    for value in optimum - distance:
+        trace.add(float(value), float(value))
+    timing = Timing(0.01 * rate * (problem.budget - problem.initial), 0.01 * rate, 0.02 * rate)
+    return RunRecord(spec, trace, timing).up_to(Goal(count))
 
 
 def small_experiment(experiment: Experiment, *, problems: int = 1) -> Experiment:

@@ -158,10 +158,10 @@ def judge(
         if len(chosen) > 1 or not label:
             raise typer.BadParameter("--options go with one --method and a --label for both")
         chosen = [MethodSpec(label, chosen[0].method, json.loads(options))]
-    if action is JudgeAction.SCORE:
+    if action == JudgeAction.SCORE:
         typer.echo(write_report(open_results(export), chosen[0], scored, export), nl=False)
         return
-    is_ablation = action is JudgeAction.ABLATIONS
+    is_ablation = action == JudgeAction.ABLATIONS
     experiment = (
         judge_experiment(VARIANTS, problems=PROBLEMS)
         if is_ablation

@@ -83,7 +83,7 @@ def compare_factors(count: int, size: int) -> None:
 
 
 def compare_candidates(count: int, dim: int) -> None:
-    """Candidates of an acquisition: ours and BoTorch's."""
+    """Scrambled Sobol points: ours and torch's."""
     rng = np.random.default_rng(0)
 
     def library() -> torch.Tensor:

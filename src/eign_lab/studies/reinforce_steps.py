@@ -1,6 +1,8 @@
 """Which step REINFORCE should take by default: mean best return after 100 evaluations, on seeds that no study uses.
 
-python -m eign_lab.studies.reinforce_steps [--seeds 10] [--workers 2]
+    python -m eign_lab.studies.reinforce_steps [--seeds 10] [--workers 2]
+
+Runs are kept in eign-reinforce-steps.sqlite.
 """
 
 import argparse

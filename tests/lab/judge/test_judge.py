@@ -1,32 +1,34 @@
 """The judge of `auto`: its problems state what they are, its scores and rivals do what the bars say."""
 
-import doctest
-import json
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 from eign import Optimizer
 from eign.problems import Problem
-from eign_lab.judge import command, functions, report_cards, scores
-from eign_lab.judge.ablations import table
-from eign_lab.judge.cases import CASES, COUNTED, Case, design
-from eign_lab.judge.report_cards import SEEDS, report, sheets
-from eign_lab.judge.rivals import CONVERGED, PROGRAMS, Finished, RivalRun, perform
+from eign_lab.commands import judge
+from eign_lab.judge import report_cards
+from eign_lab.judge.ablations import ablation_table
+from eign_lab.judge.cases import CASES, CONVERGED, COUNTED, Case
+from eign_lab.judge.contestants import PROGRAMS, RIVALS, VARIANTS, find_contestants, judge_experiment
+from eign_lab.judge.report_cards import SEEDS, make_sheets, write_report
 from eign_lab.judge.scores import (
     Comparison,
     compare,
     count_at_optimum,
     meets_count_bar,
     meets_early_bar,
-    regret_at,
     strongest,
     third,
     worse,
 )
+from eign_lab.rivals import CountedProblem, Finished, sobol_design
+from eign_lab.runs.experiment import MethodSpec
+from eign_lab.runs.export import ExportedResults, export_records
+from eign_lab.runs.run_log import RunLog, Timing, Trace
+from eign_lab.runs.store import RunRecord
+from eign_lab.runs.tasks import continue_run
 
 # An evaluation of acrobot takes 40 ms, and its gradient is an estimate.
 QUICK = [case for case in CASES.values() if case.best_known is None or case.name == "kernel-ridge-6"]
@@ -58,13 +60,6 @@ class TestProblems:
             assert np.allclose(differences, slope, rtol=1e-5, atol=1e-6 * (1 + np.abs(slope).max()))
 
 
-@pytest.mark.parametrize("module", [scores, functions], ids=lambda module: module.__name__)
-def test_examples_in_docstrings(module: ModuleType) -> None:
-    found = doctest.testmod(module)
-    assert found.attempted
-    assert not found.failed
-
-
 def test_the_groups_are_complete() -> None:
     assert {group: sum(case.group == group for case in CASES.values()) for group in range(1, 6)} == {
         1: 10,
@@ -89,66 +84,62 @@ def test_noise_belongs_to_the_seed_and_regrets_are_without_it() -> None:
     case = CASES["hartmann-6-noise-10"]
     x = case.problem.bounds.from_unit(np.full(6, 0.4))
     assert case.seen(1)(x)[0] != case.seen(2)(x)[0]
-    run = RivalRun(case, 1)
-    run.observe(x)
-    assert run.regrets == [(1, case.optimum - case.problem(x)[0])]
+    posed = case.spec.posed(1)
+    assert posed.true_value(x, posed.seen(x)[0]) == case.problem(x)[0]
+    assert case.spec.target is None, "the regret of a run may rise again"
+
+
+def run_case(case: Case, method: MethodSpec, seed: int) -> RunLog:
+    (problem,) = (experiment := judge_experiment([method], problems=[case.name])).problems
+    return continue_run(experiment.run(problem, method, seed), None, problem.goal, seconds=np.inf)
+
+
+def by_label(label: str) -> MethodSpec:
+    (found,) = find_contestants([label])
+    return found
 
 
 class TestRivals:
-    @pytest.mark.parametrize("method", PROGRAMS)
+    @pytest.mark.parametrize("method", PROGRAMS, ids=lambda method: method.label)
     @pytest.mark.parametrize("name", ["cosine-8-shifted", "hartmann-6-half-missing"])
-    def test_stops_at_the_budget_or_the_optimum(self, method: str, name: str) -> None:
+    def test_stops_at_the_budget_or_the_optimum(self, method: MethodSpec, name: str) -> None:
         case = CASES[name]
-        run = perform(case, method, 100, {})
-        last = run.regrets[-1][1]
-        assert run.evaluations == case.budget or last <= CONVERGED * case.scale
-        assert run.evaluations <= case.budget
-        regrets = [regret for _, regret in run.regrets]
-        assert regrets == sorted(regrets, reverse=True)
-
-    @pytest.mark.parametrize("method", PROGRAMS)
-    def test_a_seed_is_a_run(self, method: str) -> None:
-        case = CASES["shekel-4"]
-        first, again, other = (perform(case, method, seed, {}).regrets for seed in (101, 101, 102))
-        assert first == again
-        assert first != other
+        log = run_case(case, method, 100)
+        assert log.error is None
+        assert len(log) == case.budget or case.optimum - log.trace.last <= CONVERGED * case.scale
+        assert len(log) <= case.budget
+        assert log.trace.best == sorted(log.trace.best)
 
     def test_multistart_is_the_method_of_the_registry(self) -> None:
         """The same evaluations until random starts begin: on Griewank the runs from the design take all of 60."""
         case = CASES["griewank-10-shifted"]
-        run = perform(case, "l-bfgs", 100, {})
         optimizer = Optimizer(case.problem.bounds, method="l-bfgs", seed=100, maximize=True, check_gradients=False)
-        best = -np.inf
-        for step in range(1, 61):
+        for _ in range(60):
             x = optimizer.ask()
-            value, gradient = case.problem(x)
-            optimizer.tell(x, value, gradient)
-            best = max(best, value)
-            # The two round differently, which quasi-Newton steps amplify.
-            assert regret_at(run.regrets, step) == pytest.approx(case.optimum - best, rel=1e-4)
+            optimizer.tell(x, *case.problem(x))
+        curve = run_case(case, by_label("l-bfgs"), 100).trace.curve(60)
+        # The two round differently, which quasi-Newton steps amplify.
+        expected = case.optimum - np.maximum.accumulate(optimizer.history.y)
+        np.testing.assert_allclose(case.optimum - curve, expected, rtol=1e-4)
 
     def test_differences_for_missing_components_are_evaluations(self) -> None:
-        case = CASES["hartmann-6-no-gradients"]
-        run = RivalRun(case, 0)
-        u = design(6, 0)[0]
-        _, gradient = run.whole_gradient(u)
-        assert run.evaluations == 7
+        case, seen = CASES["hartmann-6-no-gradients"], []
+        problem = CountedProblem(case.seen(0), lambda *call: bool(seen.append(call)), seed=0, budget=9)
+        u = sobol_design(6, 0)[0]
+        _, gradient = problem.whole_gradient(u)
+        assert len(seen) == 7
         # Forward differences of step 1e-6: half the step times second derivatives of some 100.
         assert np.allclose(gradient, case.problem(u)[1], atol=1e-4)
 
-    def test_the_budget_is_hard(self) -> None:
-        run = RivalRun(CASES["shekel-4"], 0)
-        points = np.random.default_rng(1).random((126, 4))
-        for u in points[:125]:
-            run.in_cube(u)
-        with pytest.raises(Finished):
-            run.in_cube(points[125])
-        assert run.evaluations == 125
+    def test_the_design_is_that_of_the_registered_methods(self) -> None:
+        optimizer = Optimizer([(0.0, 1.0)] * 3, method="ei-gn", seed=7, check_gradients=False)
+        assert np.array_equal(sobol_design(3, 7), optimizer.ask(9))
 
-    def test_a_cut_run_says_so(self) -> None:
-        run = perform(CASES["shekel-4"], "l-bfgs", 100, {}, seconds=0.0)
-        assert run.cut
-        assert run.evaluations == 1
+    def test_who_asks_for_more_is_stopped(self) -> None:
+        problem = CountedProblem(CASES["shekel-4"].problem, lambda *_: True, seed=0, budget=1)
+        problem.in_cube(np.full(4, 0.5))
+        with pytest.raises(Finished):
+            problem.in_cube(np.full(4, 0.5))
 
 
 class TestScores:
@@ -177,10 +168,29 @@ class TestScores:
         assert strongest({}) is None
 
 
-def _record(label: str, seed: int, regret: float, problem: str = "shekel-4") -> dict[str, object]:
-    return {"problem": problem, "label": label, "seed": seed, "regrets": [(1, 9.0), (60, regret)]}
+METHODS = {method.label: method for method in (*RIVALS, *VARIANTS)}
 
 
+def _record(label: str, seed: int, regret: float, problem: str = "shekel-4") -> RunRecord:
+    """A regret of 9 from the first evaluation on, and another one from the 60th on."""
+    (spec,) = (experiment := judge_experiment([METHODS[label]], problems=[problem])).problems
+    best = [CASES[problem].optimum - 9.0, CASES[problem].optimum - regret]
+    run = experiment.run(spec, METHODS[label], seed)
+    return RunRecord(run, Trace(spec.budget, [1, 60], best, best), Timing(1.0, 0.1, 2.5))
+
+
+def results_of(*records: RunRecord) -> ExportedResults:
+    return ExportedResults({record.spec.key: record for record in records})
+
+
+@pytest.fixture
+def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scales of all cases take seconds."""
+    few = {name: CASES[name] for name in (*COUNTED, "corner-6")}
+    monkeypatch.setattr(report_cards, "CASES", few)
+
+
+@pytest.mark.usefixtures("few_cases")
 class TestReport:
     def test_rival_is_chosen_on_tuning_seeds_and_met_on_report_seeds(self) -> None:
         tuning = [
@@ -188,7 +198,8 @@ class TestReport:
         ]
         tuning.append(_record("d-log-ei", 100, 0.0))  # one lucky run makes no rival
         scored = [_record("mlsl", 0, 0.0), _record("l-bfgs", 0, 3.0), _record("auto", 0, 1.0)]
-        sheet = next(s for s in sheets(tuning + scored, label="auto", seeds="report") if s.case.name == "shekel-4")
+        found = make_sheets(results_of(*tuning, *scored), METHODS["auto"], "report")
+        sheet = next(sheet for sheet in found if sheet.case.name == "shekel-4")
         assert sheet.rival == "l-bfgs"
         assert sheet.comparison is not None
         assert sheet.comparison.deficit == pytest.approx(-2.0 / sheet.case.scale)
@@ -197,51 +208,52 @@ class TestReport:
 
     def test_plain_methods_are_the_rivals_of_groups_3_to_5(self) -> None:
         runs = [_record(label, 0, regret, "corner-6") for label, regret in (("mlsl", 0.0), ("l-bfgs", 0.2))]
-        sheet = next(s for s in sheets(runs, label="auto", seeds="report") if s.case.name == "corner-6")
-        assert sheet.rival == "l-bfgs"
+        found = make_sheets(results_of(*runs), METHODS["auto"], "report")
+        assert next(sheet for sheet in found if sheet.case.name == "corner-6").rival == "l-bfgs"
 
-    def test_writes_tables_bars_and_profiles(self, tmp_path: Path, capsys, monkeypatch) -> None:
-        monkeypatch.setattr(report_cards, "CASES", {name: CASES[name] for name in COUNTED})  # scales take seconds
-        waits = {"median_wait": 0.1, "max_wait": 2.5}
-        runs = [{**_record(label, seed, 0.0), **waits} for label in ("auto", "l-bfgs") for seed in range(2)]
-        report(runs, label="auto", seeds="report", directory=tmp_path)
-        written = (tmp_path / "auto-report.md").read_text()
-        assert written.strip() == capsys.readouterr().out.strip()
+    def test_writes_tables_bars_and_profiles(self, tmp_path: Path) -> None:
+        runs = [_record(label, seed, 0.0) for label in ("auto", "l-bfgs") for seed in range(2)]
+        written = write_report(results_of(*runs), METHODS["auto"], "report", tmp_path)
+        assert (tmp_path / "auto-report.md").read_text() == written
+        assert "| shekel-4 | 125 | 9.967 | - | - | 0.9 | 0.9 | 0 | - | - | - | - | 2/2 | 0.1, 2.5 |" in written
         assert "- **missed** so far, runs are missing: median suggestion at most 0.1 s on every problem" in written
         assert (tmp_path / "auto-report.svg").stat().st_size > 1000
 
-    def test_parts_are_compared_on_the_runs_that_both_have(self) -> None:
-        scale = CASES["gp-sample-4"].scale
-        full = [_record("auto", seed, 0.0, "gp-sample-4") for seed in (100, 101, 102)]
-        variant = [_record("auto, no restarts", seed, scale, "gp-sample-4") for seed in (101, 102, 103)]
-        lines = table([*full, *variant], range(100, 106))
-        assert len(lines) == 4
-        cells = [cell.strip() for cell in lines[-1].split("|")[1:-1]]
-        # Nine at the first evaluation, and what comes with the 60th is after a third of the budget.
-        early = f"{9.0 / scale:.3f}"
-        assert cells == ["auto, no restarts", "2", early, early, "-", "1.000", "0.000", "0.5", "0", "2"]
-        assert [line.split("|")[2].strip() for line in lines[2:]] == ["3", "2"]
+    def test_the_command_scores_an_export(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        export_records([_record("auto", 0, 0.0)], tmp_path)
+        judge("score", export=tmp_path, scored="report")
+        assert capsys.readouterr().out == (tmp_path / "auto-report.md").read_text()
 
     def test_seeds_do_not_overlap(self) -> None:
         assert not set(SEEDS["report"]) & set(SEEDS["tuning"])
 
 
-class TestDriver:
-    @pytest.fixture
-    def jobs(self) -> Callable[..., list[command.Job]]:
-        return lambda *seeds: [command.Job("plateau-4", "l-bfgs", "l-bfgs", "{}", seed) for seed in seeds]
+def test_parts_are_compared_on_the_runs_that_both_have() -> None:
+    scale = CASES["gp-sample-4"].scale
+    full = [_record("auto", seed, 0.0, "gp-sample-4") for seed in (100, 101, 102)]
+    variant = [_record("auto, no restarts", seed, scale, "gp-sample-4") for seed in (101, 102, 103)]
+    table = ablation_table(results_of(*full, *variant))
+    # Nine at the first evaluation, and what comes with the 60th is after a third of the budget.
+    early = f"{9.0 / scale:.3f}"
+    assert table.rows[1] == ("auto, no restarts", "2", early, early, "-", "1.000", "0.000", "0.5", "0", "2")
+    assert [row[1] for row in table.rows] == ["3", "2"]
 
-    def test_skips_what_is_stored(self, jobs: Callable[..., list[command.Job]], tmp_path: Path, capsys) -> None:
-        command.work(jobs(1), workers=1, directory=tmp_path)
-        with (tmp_path / "l-bfgs.jsonl").open("a") as file:
-            file.write('{"problem": "plateau-4", "lab')  # a crash while writing
-        command.work(jobs(1, 2), workers=1, directory=tmp_path)
-        assert "2 runs, 1 of them there already" in capsys.readouterr().out
-        assert [record["seed"] for record in command.stored(tmp_path)] == [1, 2]
 
-    def test_labels_tell_variants_apart(self) -> None:
-        record = command.run(command.Job("plateau-4", "sobol", "no model", json.dumps({}), 3))
-        assert command.identity(json.loads(json.dumps(record))) == command.Job(
-            "plateau-4", "sobol", "no model", "{}", 3
+def test_the_command_runs_what_is_missing_and_exports_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for wanted in ("1", "1-2"):
+        judge(
+            "run",
+            methods=["l-bfgs"],
+            problems=["plateau-4"],
+            seeds=wanted,
+            workers=1,
+            results=tmp_path / f"judge-{wanted}.sqlite",
+            export=tmp_path,
         )
-        assert record["evaluations"] == 100
+    assert "judge: 2 runs of 2 seeds, 1 to do" in capsys.readouterr().out
+    found = ExportedResults.read(tmp_path / "runs.parquet")
+    assert {(r.spec.problem, r.spec.method, r.spec.seed) for r in found.by_key.values()} == {
+        ("plateau-4", "scipy/l-bfgs-b", seed) for seed in (1, 2)
+    }
+    with pytest.raises(ValueError, match="the judge has no problem 'plateau-5'"):
+        judge_experiment(RIVALS, problems=["plateau-5"])

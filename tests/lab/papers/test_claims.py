@@ -13,6 +13,7 @@ from eign_lab.papers.ei_gn.landscapes import Landscape, designs, judge, measure
 from eign_lab.papers.ei_gn.published import PUBLISHED
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec
 from eign_lab.runs.outcomes import ExperimentOutcome, MethodRuns, ProblemOutcome, gather
+from eign_lab.runs.run_log import Timing
 from eign_lab.statistics import Verdict, seeds_needed
 from report_cases import made_up_results, small_experiment
 
@@ -50,7 +51,7 @@ def outcome(curves, *, seeds=None, optimum=10.0, initial=1):
     budget = max(best.shape[1] for best in curves.values())
     problem = ProblemSpec("branin-2", initial, budget, label="p")
     runs = {
-        method: MethodRuns(tuple(seeds or range(len(best))), best, np.full(best.shape, 0.1), True)
+        method: MethodRuns(tuple(seeds or range(len(best))), best, (Timing(1.0, 0.1, 0.2),) * len(best))
         for method, best in curves.items()
     }
     experiment = Experiment("e", "", (problem,), tuple(MethodSpec(method, "sobol") for method in curves))

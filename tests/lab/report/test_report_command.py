@@ -7,7 +7,8 @@ import pytest
 from eign.cli import main
 from eign_lab.papers.ei_gn.judgements import Judgement
 from eign_lab.runs.experiment_file import load_experiments
-from eign_lab.runs.export import export_results
+from eign_lab.runs.export import export_records
+from eign_lab.runs.run_log import Goal
 from eign_lab.runs.store import Results
 from eign_lab.runs.tasks import continue_run
 from eign_lab.statistics import Verdict
@@ -29,8 +30,8 @@ def results(tmp_path):
         for row, (problem, method) in enumerate(experiment.pairs()):
             for seed in (0, 1):
                 run = experiment.run(problem, method, seed)
-                file.save(run, continue_run(run, None, budget=12 if row + seed == 2 else 30, seconds=float("inf")))
-        export_results(file, tmp_path / "exported")
+                file.save(run, continue_run(run, None, Goal(12 if row + seed == 2 else 30), seconds=float("inf")))
+        export_records(file.records(), tmp_path / "exported")
     return tmp_path
 
 

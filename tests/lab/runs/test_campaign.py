@@ -14,7 +14,7 @@ import pytest
 from campaign_cases import LONG_BUDGET, Watcher, long_experiment, uninterrupted, write_long
 from eign import cli
 from eign.study.storage.lock import Lock
-from eign_lab.runs.coordinator import run_campaign
+from eign_lab.runs.coordinator import run_planned
 from eign_lab.runs.experiment_file import load_experiments
 from eign_lab.runs.plan import plan_runs
 from eign_lab.runs.pool import DaskWorkers, LocalWorkers
@@ -35,18 +35,18 @@ def evaluations(path: Path) -> int:
     if not path.exists():
         return 0
     with Results(path) as results:
-        return sum(count for count, _ in results.progress().values())
+        return sum(each.evaluations for each in results.progress().values())
 
 
 def assert_complete(path: Path) -> None:
     """Both runs are there, bitwise as if nothing had happened."""
     with Results(path) as results:
         assert len(results) == 2
-        for run in results.specs():
-            log = results.log(run.key)
+        for record in results.records():
+            log, expected = results.log(record.spec.key), uninterrupted(record.spec.key)
             assert log is not None
             assert log.error is None
-            assert log.observations == uninterrupted(run.key).observations
+            assert (log.trace, log.study) == (expected.trace, expected.study)
 
 
 def run_until(path: Path, count: int, how: signal.Signals, arguments: list[str]) -> tuple[int, str]:
@@ -81,7 +81,7 @@ def test_killed_interrupted_and_robbed_of_its_worker_a_campaign_goes_on_as_if_no
     assert killed_at + 5 <= evaluations(path) < 2 * LONG_BUDGET
     watcher = Watcher(kill_the_local_worker)
     with Results(path) as results, LocalWorkers(1, task_seconds=0.1) as workers:
-        summary = run_campaign(plan_runs(load_experiments(spec), range(1)), results, workers, watcher)
+        summary = run_planned(plan_runs(load_experiments(spec), range(1)), results, workers, watcher)
     assert watcher.advanced
     assert (summary.failed, summary.finished + summary.already) == ({}, 2)
     assert_complete(path)
@@ -100,7 +100,7 @@ def test_a_dask_cluster_that_loses_a_worker_does_the_same_runs(tmp_path):
     ):
         pids = list(client.run(os.getpid).values())
         watcher = Watcher(lambda: os.kill(pids[0], signal.SIGKILL))
-        summary = run_campaign(plan_runs([long_experiment()], range(1)), results, workers, watcher)
+        summary = run_planned(plan_runs([long_experiment()], range(1)), results, workers, watcher)
         assert workers.count >= 1
     assert watcher.advanced
     assert (summary.finished, summary.failed) == (2, {})
@@ -129,10 +129,10 @@ def test_wrong_names_and_a_second_coordinator_are_told(tmp_path, monkeypatch, ca
     assert cli.main(["paper", "fig2"]) == 1
     assert "there is no experiment 'fig2'" in capsys.readouterr().err
     assert cli.main(["paper", "fig1", "--spec", str(write_long(tmp_path))]) == 1
-    assert "has no experiment 'fig1'; it has long" in capsys.readouterr().err
+    assert "expected some of long" in capsys.readouterr().err
     assert not list(tmp_path.glob("*.sqlite"))
     lock = Lock(tmp_path / "eign-paper.sqlite")
     assert cli.main(["paper", "fig1"]) == 1
     lock.release()
-    assert "eign-paper.sqlite is in use by another eign paper" in capsys.readouterr().err
+    assert "eign-paper.sqlite is in use by another campaign" in capsys.readouterr().err
     assert cli.main(["paper", "--seeds", "0"]) == 2

@@ -1,17 +1,18 @@
 """The coordinator: what is saved, what is given again, what is told."""
 
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 from rich.progress import Progress
 
 from campaign_cases import SMALL, InThisProcess, Watcher
-from eign_lab.runs.coordinator import run_campaign
+from eign_lab.runs.coordinator import run_planned
 from eign_lab.runs.display import Bars, PlainLines, shown_progress
 from eign_lab.runs.experiment import RunSpec
 from eign_lab.runs.plan import plan_runs
-from eign_lab.runs.run_log import RunLog
+from eign_lab.runs.run_log import Goal, RunLog
 from eign_lab.runs.store import Results
 
 
@@ -21,13 +22,18 @@ def results(tmp_path):
         yield opened
 
 
+def progress(results, planned):
+    found = results.progress()[planned.run.key]
+    return found.evaluations, found.error
+
+
 def test_all_runs_are_finished_piece_by_piece_and_once(results):
     planned, watcher = plan_runs([SMALL], range(2)), Watcher()
-    summary = run_campaign(planned, results, InThisProcess(), watcher)
+    summary = run_planned(planned, results, InThisProcess(), watcher)
     assert (summary.finished, summary.already, summary.failed) == (4, 0, {})
     assert (watcher.begun, watcher.advanced, watcher.ended) == (4, 4 * 8, 4)
-    assert {count for count, _ in results.progress().values()} == {9}
-    again = run_campaign(planned, results, InThisProcess(), Watcher())
+    assert {each.evaluations for each in results.progress().values()} == {9}
+    again = run_planned(planned, results, InThisProcess(), Watcher())
     assert (again.finished, again.already) == (0, 4)
 
 
@@ -39,13 +45,26 @@ def test_a_run_that_raises_does_not_stop_the_others_and_is_tried_again(results, 
 
     with monkeypatch.context() as patch:
         patch.setattr("eign.strategies.bayesian.fitted_surrogate", fail)
-        summary = run_campaign(planned, results, InThisProcess(), Watcher())
+        summary = run_planned(planned, results, InThisProcess(), Watcher())
     (title,) = summary.failed
     assert summary.finished == 1
     assert title == "small  branin-2  EI-GN  seed 0"
-    assert results.progress()[planned[0].run.key] == (4, summary.failed[title])
-    assert run_campaign(planned, results, InThisProcess(), Watcher()).finished == 1
-    assert results.progress()[planned[0].run.key] == (9, None)
+    assert progress(results, planned[0]) == (4, summary.failed[title])
+    assert run_planned(planned, results, InThisProcess(), Watcher()).finished == 1
+    assert progress(results, planned[0]) == (9, None)
+
+
+def test_a_run_that_reaches_its_target_is_finished_until_somebody_asks_for_more(results):
+    (problem,) = SMALL.problems
+    easy = replace(SMALL, problems=(replace(problem, target=-1e6),), methods=SMALL.methods[1:])
+    assert run_planned(plan_runs([easy], [0]), results, InThisProcess(), Watcher()).finished == 1
+    (planned,) = plan_runs([easy], [0])
+    assert progress(results, planned) == (1, None)
+    assert run_planned([planned], results, InThisProcess(), Watcher()).already == 1
+    (both,) = plan_runs([easy, replace(easy, problems=SMALL.problems)], [0])
+    assert both.goal == Goal(9)
+    assert run_planned([both], results, InThisProcess(), Watcher()).finished == 1
+    assert progress(results, both) == (9, None)
 
 
 class Unreliable(InThisProcess):
@@ -54,9 +73,9 @@ class Unreliable(InThisProcess):
     def __init__(self, losses: int) -> None:
         self.losses = losses
 
-    def submit(self, run: RunSpec, log: RunLog | None, *, budget: int) -> "Future[RunLog]":
+    def submit(self, run: RunSpec, log: RunLog | None, goal: Goal) -> "Future[RunLog]":
         if not self.losses:
-            return super().submit(run, log, budget=budget)
+            return super().submit(run, log, goal)
         self.losses -= 1
         future: Future[RunLog] = Future()
         future.set_exception(ConnectionError("the worker is gone"))
@@ -68,11 +87,11 @@ class Unreliable(InThisProcess):
 
 def test_a_task_whose_worker_is_lost_is_given_again_but_not_for_ever(results):
     planned = plan_runs([SMALL], range(1))
-    summary = run_campaign(planned[1:], results, Unreliable(3), Watcher())
+    summary = run_planned(planned[1:], results, Unreliable(3), Watcher())
     assert (summary.finished, summary.failed) == (1, {})
-    summary = run_campaign(planned, results, Unreliable(4), Watcher())
+    summary = run_planned(planned, results, Unreliable(4), Watcher())
     assert summary.failed == {planned[0].title: "ConnectionError: the worker is gone"}
-    assert results.progress()[planned[0].run.key] == (0, "ConnectionError: the worker is gone")
+    assert progress(results, planned[0]) == (0, "ConnectionError: the worker is gone")
 
 
 def test_an_interruption_saves_what_is_handed_back(results):
@@ -82,15 +101,16 @@ def test_an_interruption_saves_what_is_handed_back(results):
 
     planned = plan_runs([SMALL], range(1))
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(planned, results, InThisProcess(), Interrupted())
-    assert results.progress() == {planned[0].run.key: (1, None)}
+        run_planned(planned, results, InThisProcess(), Interrupted())
+    assert len(results) == 1
+    assert progress(results, planned[0]) == (1, None)
 
 
 def test_without_a_terminal_there_is_a_line_for_each_run_that_ends(results, capsys):
     planned = plan_runs([SMALL], range(1))
     with shown_progress(2, Console(width=40)) as display:
         assert isinstance(display, PlainLines)
-        run_campaign(planned, results, InThisProcess(), display)
+        run_planned(planned, results, InThisProcess(), display)
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("[1/2] small  branin-2  EI-GN  seed 0: best -")
     assert "after 9 evaluations" in first
@@ -117,7 +137,7 @@ def test_in_a_terminal_there_is_a_line_for_each_run_under_way_and_a_bar(results)
         def end(self, *shown):
             bars.end(*shown)
 
-    run_campaign(planned, results, InThisProcess(), Noted())
+    run_planned(planned, results, InThisProcess(), Noted())
     overall, line = seen[0]
     assert overall[0] == "0 of 2 runs"
     assert line[0] == "small  branin-2  EI-GN  seed 0"

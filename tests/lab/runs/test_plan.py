@@ -19,7 +19,7 @@ def test_seed_after_seed_cheap_experiments_first_and_shared_runs_once():
         "small  branin-2  EI-GN  seed 1",
         "small  branin-2  L-BFGS-B  seed 1",
     ]
-    assert [each.budget for each in planned] == [9, 200, 9, 200]
+    assert [each.goal.budget for each in planned] == [9, 200, 9, 200]
     dear = Experiment("dear", "", (replace(PROBLEM, name="ackley-14", budget=500, checkpoints=()),), SMALL.methods)
     assert plan_runs([dear, SMALL], range(1))[0].title.startswith("small")
 
@@ -48,7 +48,7 @@ def test_the_clock_scales_what_was_never_measured():
     planned = plan_runs([SMALL], range(1))
     clock = Clock(planned, {})
     first, second = planned
-    clock.advance(first.run.key, first.budget, 3.0 * first.nominal)
+    clock.advance(first.run.key, first.goal.budget, 3.0 * first.nominal)
     assert clock.left(1) == pytest.approx(3.0 * second.nominal)
 
 

@@ -1,15 +1,20 @@
 """The results file, its records and its export."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from campaign_cases import PROBLEM, SMALL
+from campaign_cases import PROBLEM, SMALL, InThisProcess, Watcher
+from eign_lab.runs.coordinator import run_planned
 from eign_lab.runs.experiment import Experiment, RunSpec
-from eign_lab.runs.export import ExportedResults, export_results, open_results
-from eign_lab.runs.store import Results, RunRecord, best_so_far, record_of
-from eign_lab.runs.tasks import continue_run, failed
+from eign_lab.runs.export import ExportedResults, export_records, open_results
+from eign_lab.runs.plan import plan_runs
+from eign_lab.runs.run_log import Goal, RunLog, Timing, Trace
+from eign_lab.runs.store import Results, RunRecord, collect
+from eign_lab.runs.tasks import continue_run
 
 SEEDS = (0, 1)
 
@@ -22,45 +27,49 @@ def filled(tmp_path_factory):
         for seed in SEEDS:
             for problem, method in SMALL.pairs():
                 run = SMALL.run(problem, method, seed)
-                log = continue_run(run, None, budget=problem.budget if seed else 6, seconds=np.inf)
-                results.save(run, failed(log, "it broke") if (seed, method.method) == (0, "ei-gn") else log)
+                log = continue_run(run, None, Goal(problem.budget if seed else 6), seconds=np.inf)
+                log.error = "it broke" if (seed, method.method) == (0, "ei-gn") else None
+                results.save(run, log)
     return path
-
-
-def equal(first: RunRecord, second: RunRecord) -> bool:
-    arrays = all(
-        np.array_equal(getattr(first, name), getattr(second, name), equal_nan=True)
-        for name in ("y", "x", "seconds", "stationarity")
-    )
-    names = ("key", "problem", "method", "options", "seed", "finished", "error")
-    return arrays and all(getattr(first, name) == getattr(second, name) for name in names)
 
 
 def test_records_come_by_label_and_seed(filled):
     with Results(filled) as results:
-        records = results.records(SMALL, SEEDS)
+        records = collect(results, SMALL, SEEDS)
         assert len(results) == 4
+        assert results.seeds() == [0, 1]
     assert set(records) == {("branin-2", "EI-GN"), ("branin-2", "L-BFGS-B")}
     first, second = records["branin-2", "EI-GN"]
-    assert (first.seed, len(first), first.finished, first.error) == (0, 6, False, "it broke")
-    assert (second.seed, len(second), second.finished, second.error) == (1, 9, True, None)
+    assert (first.spec.seed, len(first), first.finished, first.error) == (0, 6, False, "it broke")
+    assert (second.spec.seed, len(second), second.finished, second.error) == (1, 9, True, None)
 
 
 def test_a_record_is_what_the_run_did(filled):
     run = SMALL.run(PROBLEM, SMALL.methods[1], 1)
-    log = continue_run(run, None, budget=9, seconds=np.inf)
+    log = continue_run(run, None, Goal(9), seconds=np.inf)
     with Results(filled) as results:
         record, stored = results.record(run.key), results.log(run.key)
-    assert stored.observations == log.observations
-    assert stored.state == log.state
-    assert equal(record, replace(record_of(run, log), seconds=record.seconds))
-    assert np.array_equal(best_so_far(record), np.maximum.accumulate(log.observations.y))
+    assert record.spec == run
+    assert record.trace == stored.trace == log.trace
+    assert stored.study == json.loads(json.dumps(log.study))
+    assert record.timing == Timing.of(stored.seconds)
+    assert record.timing.longest >= record.timing.median > 0
+
+
+def test_a_trace_has_the_improvements_and_their_curve():
+    trace = Trace()
+    for value in (np.nan, 2.0, 1.0, -np.inf, 3.0, 3.0):
+        trace.add(value, value)
+    assert (trace.evaluations, trace.improved_at, trace.best) == (6, [2, 5], [2.0, 3.0])
+    np.testing.assert_array_equal(trace.curve(7), [np.nan, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0])
+    assert (trace.first(4).evaluations, trace.first(4).last) == (4, 2.0)
+    assert np.isnan(trace.first(1).last)
 
 
 def test_an_experiment_with_less_budget_gets_the_beginning(filled):
     shorter = Experiment("shorter", "", (replace(PROBLEM, budget=5, checkpoints=()),), SMALL.methods)
     with Results(filled) as results:
-        for records in results.records(shorter, SEEDS).values():
+        for records in collect(results, shorter, SEEDS).values():
             assert [(len(record), record.finished) for record in records] == [(5, True), (5, True)]
 
 
@@ -68,37 +77,68 @@ def test_runs_that_have_not_begun_are_left_out(filled):
     with Results(filled) as results:
         assert results.record("0" * 16) is None
         assert results.log("0" * 16) is None
-        assert [record.seed for record in results.records(SMALL, (1, 7))["branin-2", "L-BFGS-B"]] == [1]
+        found = collect(results, SMALL, (1, 7))["branin-2", "L-BFGS-B"]
+    assert [record.spec.seed for record in found] == [1]
 
 
 def test_an_export_comes_back_as_it_was(filled, tmp_path):
     with Results(filled) as results:
-        parquet, csv = export_results(results, tmp_path / "made")
-        expected = results.records(SMALL, SEEDS)
+        parquet, csv = export_records(results.records(), tmp_path / "made", csv=True)
+        expected = collect(results, SMALL, SEEDS)
     read = open_results(tmp_path / "made")
     assert isinstance(read, ExportedResults)
-    found = read.records(SMALL, SEEDS)
-    assert {name: len(records) for name, records in found.items()} == dict.fromkeys(expected, 2)
-    assert all(equal(a, b) for name in expected for a, b in zip(found[name], expected[name], strict=True))
-    assert parquet.suffix == ".parquet"
-    header, *rows = csv.read_text().splitlines()
-    assert header == "key,problem,method,options,seed,quick,evaluation,y,best,stationarity,seconds,error"
-    assert len(rows) == sum(len(record) for records in expected.values() for record in records)
+    assert read.seeds() == [0, 1]
+    assert collect(read, SMALL, SEEDS) == expected
+    table = pd.read_parquet(parquet)
+    assert {"problem", "method", "seed", "evaluation", "best"} <= set(table.columns)
+    assert len(table) == sum(len(record.trace.best) for records in expected.values() for record in records)
+    assert len(csv.read_text().splitlines()) == len(table) + 1
+
+
+def test_noise_errors_and_runs_without_a_value_survive_an_export(tmp_path):
+    nothing = Timing(1.0, 2.0, 3.0)
+    runs = [
+        RunRecord(RunSpec("branin-2", "sobol", 0), Trace(9, [1, 4], [2.0, 1.0], [3.0, 4.0]), nothing),
+        RunRecord(RunSpec("branin-2", "sobol", 1), Trace(2), nothing, "no value"),
+    ]
+    export_records(runs, tmp_path)
+    assert list(ExportedResults.read(tmp_path / "runs.parquet").by_key.values()) == runs
+    assert not (tmp_path / "runs.csv").exists()
+
+
+def test_runs_of_an_export_are_not_repeated_and_longer_ones_begin_anew(filled, tmp_path):
+    with Results(filled) as done:
+        export_records((record for record in done.records() if record.spec.seed == 1), tmp_path)
+    read = ExportedResults.read(tmp_path / "runs.parquet")
+    with Results(tmp_path / "other.sqlite") as results:
+        assert (results.add(read.by_key.values()), results.add(read.by_key.values())) == (2, 0)
+        summary = run_planned(plan_runs([SMALL], [1]), results, InThisProcess(), Watcher())
+        assert (summary.finished, summary.already) == (0, 2)
+        longer = replace(SMALL, problems=(replace(PROBLEM, budget=11, checkpoints=()),))
+        assert run_planned(plan_runs([longer], [1]), results, InThisProcess(), Watcher()).finished == 2
+        for records in collect(results, SMALL, [1]).values():
+            assert records[0].trace == read.record(records[0].spec.key).trace
 
 
 def test_an_empty_file_exports_an_empty_table(tmp_path):
     with Results(tmp_path / "none.sqlite") as results:
-        export_results(results, tmp_path)
-    assert open_results(tmp_path).records(SMALL, SEEDS) == {("branin-2", "EI-GN"): [], ("branin-2", "L-BFGS-B"): []}
+        export_records(results.records(), tmp_path)
+    assert collect(open_results(tmp_path), SMALL, SEEDS) == {("branin-2", "EI-GN"): [], ("branin-2", "L-BFGS-B"): []}
 
 
 def test_a_run_is_replaced_by_its_longer_self(tmp_path):
-    run = RunSpec("branin-2", {}, False, "sobol", {}, 0)
+    run = RunSpec("branin-2", "sobol", 0)
     with Results(tmp_path / "one.sqlite") as results:
         for budget in (2, 5):
-            results.save(run, continue_run(run, results.log(run.key), budget=budget))
-        assert results.progress() == {run.key: (5, None)}
-        assert list(results.specs()) == [run]
+            results.save(run, continue_run(run, results.log(run.key), Goal(budget)))
+        assert results.progress()[run.key].evaluations == 5
+        assert [record.spec for record in results.records()] == [run]
+
+
+def test_a_log_that_is_copied_stays_what_it_was():
+    log = RunLog()
+    log.copy().trace.add(1.0, 1.0)
+    assert len(log) == 0
 
 
 def test_other_files_are_refused(tmp_path):

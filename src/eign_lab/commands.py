@@ -147,7 +147,7 @@ def judge(
     """Judge a method on 45 problems against what a user would run instead."""
     from eign_lab.judge.ablations import PROBLEMS, ablation_table
     from eign_lab.judge.contestants import VARIANTS, find_contestants, judge_experiment
-    from eign_lab.judge.report_cards import write_report
+    from eign_lab.judge.report_cards import write_report_card
     from eign_lab.report.summaries import as_markdown_table
     from eign_lab.runs.campaign import Workplace, run_campaign
     from eign_lab.runs.experiment import MethodSpec
@@ -159,7 +159,7 @@ def judge(
             raise typer.BadParameter("--options go with one --method and a --label for both")
         chosen = [MethodSpec(label, chosen[0].method, json.loads(options))]
     if action == JudgeAction.SCORE:
-        typer.echo(write_report(open_results(export), chosen[0], scored, export), nl=False)
+        typer.echo(write_report_card(open_results(export), chosen[0], scored, export), nl=False)
         return
     is_ablation = action == JudgeAction.ABLATIONS
     experiment = (

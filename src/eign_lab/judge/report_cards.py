@@ -17,7 +17,7 @@ from eign_lab.judge.scores import (
     MEDIAN_SECONDS,
     MOST_SECONDS,
     Comparison,
-    compare,
+    compare_regrets,
     count_at_optimum,
     meets_count_bar,
     meets_early_bar,
@@ -93,7 +93,7 @@ class Sheet:
         if not self.common_seeds:
             return None
         ours, theirs = (self._common(name) for name in (self.label, self.rival or ""))
-        return compare(ours, theirs, self.case.scale)
+        return compare_regrets(ours, theirs, self.case.scale)
 
     @property
     def early(self) -> bool | None:
@@ -133,7 +133,7 @@ def make_sheets(results: Records, method: MethodSpec, seeds: str) -> list[Sheet]
     return [Sheet(case, method.label, runs(case, seeds), runs(case, "tuning")) for case in CASES.values()]
 
 
-def write_report(results: Records, method: MethodSpec, seeds: str, directory: Path) -> str:
+def write_report_card(results: Records, method: MethodSpec, seeds: str, directory: Path) -> str:
     """The report; written with the profiles into the directory."""
     sheets, label = make_sheets(results, method, seeds), method.label
     compared = {sheet.case.name: found for sheet in sheets if (found := sheet.comparison) is not None}

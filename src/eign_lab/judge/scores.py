@@ -62,7 +62,7 @@ class Comparison(NamedTuple):
     p: float
 
 
-def compare(final: Array, rival: Array, scale: float) -> Comparison:
+def compare_regrets(final: Array, rival: Array, scale: float) -> Comparison:
     """The mean difference as a share of the scale, and Wilcoxon's p-value."""
     return Comparison(float(np.mean(final - rival)) / scale, paired_wilcoxon(final, rival))
 

@@ -48,7 +48,7 @@ class Summary:
 
 @final
 @dataclass(slots=True)
-class _Task:
+class _OpenTask:
     planned: PlannedRun
     log: RunLog | None
     begun: float
@@ -75,7 +75,7 @@ class _Campaign:
         self._results, self._workers, self._display = results, workers, display
         self._clock = Clock(planned, done)
         self._waiting = [each for each in reversed(planned) if done[each.run.key] < each.goal.budget]
-        self._tasks: dict[Future[RunLog], _Task] = {}
+        self._tasks: dict[Future[RunLog], _OpenTask] = {}
         self._losses: dict[str, int] = {}
         self._summary = Summary(already=len(planned) - len(self._waiting))
 
@@ -103,7 +103,7 @@ class _Campaign:
 
     def _submit(self, planned: PlannedRun, log: RunLog | None) -> None:
         future = self._workers.submit(planned.run, log, planned.goal)
-        self._tasks[future] = _Task(planned, log, time.monotonic())
+        self._tasks[future] = _OpenTask(planned, log, time.monotonic())
 
     def _take(self, done: Iterable["Future[RunLog]"], *, go_on: bool = True) -> None:
         """Save what came back and go on with those runs."""
@@ -127,7 +127,7 @@ class _Campaign:
             else:
                 raise error
 
-    def _save(self, task: _Task, log: RunLog, *, go_on: bool) -> None:
+    def _save(self, task: _OpenTask, log: RunLog, *, go_on: bool) -> None:
         planned = task.planned
         key, count = planned.run.key, self._workers.count
         self._results.save(planned.run, log)
@@ -145,7 +145,7 @@ class _Campaign:
             if go_on:
                 self._submit(planned, log)
 
-    def _lost(self, task: _Task) -> bool:
+    def _lost(self, task: _OpenTask) -> bool:
         """Whether the task may be given again."""
         key = task.planned.run.key
         self._losses[key] = self._losses.get(key, 0) + 1

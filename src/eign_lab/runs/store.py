@@ -67,7 +67,7 @@ def collect(results: Records, experiment: Experiment, seeds: Iterable[int]) -> d
     return found
 
 
-class Progress(NamedTuple):
+class RunProgress(NamedTuple):
     """How far a run has come."""
 
     evaluations: int
@@ -134,10 +134,10 @@ class Results:
             return None
         return RunLog.from_json(json.loads(zlib.decompress(found[0])), _trace(found[1]), found[2])
 
-    def progress(self) -> dict[str, Progress]:
+    def progress(self) -> dict[str, RunProgress]:
         """How far each run has come."""
         rows = self._database.execute("SELECT key, evaluations, best, error FROM runs")
-        return {key: Progress(count, np.nan if best is None else best, error) for key, count, best, error in rows}
+        return {key: RunProgress(count, np.nan if best is None else best, error) for key, count, best, error in rows}
 
     def record(self, key: str) -> RunRecord | None:
         """The record of a run; None if it has not begun."""

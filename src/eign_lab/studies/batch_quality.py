@@ -54,7 +54,7 @@ def simulate_workers(problem: CountedProblem) -> None:
         optimizer.tell(x, *problem.observe(x))
 
 
-def comparison_table(outcomes: dict[str, ProblemOutcome]) -> Table:
+def batch_table(outcomes: dict[str, ProblemOutcome]) -> Table:
     """Median regret at the end and half-way, and in how many seeds one at a time was better."""
     headings = ("problem", "evaluations", "method", "one", "four", "better: one / equal / four", "p", "seeds")
     rows = []
@@ -90,7 +90,7 @@ def main() -> None:
     if not arguments.show:
         place = Workplace(Path("eign-batch-quality.sqlite"), arguments.workers, export=RESULTS)
         run_campaign([EXPERIMENT], range(arguments.seeds), place)
-    print(as_markdown_table(comparison_table(gather(open_results(RESULTS), EXPERIMENT).problems)))
+    print(as_markdown_table(batch_table(gather(open_results(RESULTS), EXPERIMENT).problems)))
 
 
 if __name__ == "__main__":

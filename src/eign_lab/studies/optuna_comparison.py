@@ -65,7 +65,7 @@ def run_study(problem: CountedProblem) -> None:
     optuna.create_study(direction="maximize", sampler=sampler).optimize(objective, n_trials=problem.budget)
 
 
-def comparison_table(outcomes: dict[str, ProblemOutcome]) -> Table:
+def samplers_table(outcomes: dict[str, ProblemOutcome]) -> Table:
     """GPSampler's final mean, and when ours reaches it."""
     headings = ("problem", "optimum", "trials", "seeds", "GPSampler at the end", "ours at a third", "reached after")
     rows = []
@@ -90,7 +90,7 @@ def main() -> None:
     run_campaign(
         [EXPERIMENT], range(arguments.seeds), Workplace(Path("eign-optuna.sqlite"), arguments.workers, export=RESULTS)
     )
-    print(as_markdown_table(comparison_table(gather(open_results(RESULTS), EXPERIMENT).problems)))
+    print(as_markdown_table(samplers_table(gather(open_results(RESULTS), EXPERIMENT).problems)))
 
 
 if __name__ == "__main__":

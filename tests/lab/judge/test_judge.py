@@ -12,10 +12,10 @@ from eign_lab.judge import report_cards
 from eign_lab.judge.ablations import ablation_table
 from eign_lab.judge.cases import CASES, CONVERGED, COUNTED, Case
 from eign_lab.judge.contestants import PROGRAMS, RIVALS, VARIANTS, find_contestants, judge_experiment
-from eign_lab.judge.report_cards import SEEDS, make_sheets, write_report
+from eign_lab.judge.report_cards import SEEDS, make_sheets, write_report_card
 from eign_lab.judge.scores import (
     Comparison,
-    compare,
+    compare_regrets,
     count_at_optimum,
     meets_count_bar,
     meets_early_bar,
@@ -156,8 +156,8 @@ class TestScores:
 
     def test_better_is_never_worse(self) -> None:
         rival = np.linspace(1.0, 2.0, 20)
-        assert worse({"only": compare(rival - 0.5, rival, 1.0)}) == {"only": False}
-        assert worse({"only": compare(rival + 0.5, rival, 1.0)}) == {"only": True}
+        assert worse({"only": compare_regrets(rival - 0.5, rival, 1.0)}) == {"only": False}
+        assert worse({"only": compare_regrets(rival + 0.5, rival, 1.0)}) == {"only": True}
 
     def test_counts(self) -> None:
         assert count_at_optimum(np.array([0.0, 0.019, 0.02, 0.5]), scale=2.0) == 2
@@ -213,7 +213,7 @@ class TestReport:
 
     def test_writes_tables_bars_and_profiles(self, tmp_path: Path) -> None:
         runs = [_record(label, seed, 0.0) for label in ("auto", "l-bfgs") for seed in range(2)]
-        written = write_report(results_of(*runs), METHODS["auto"], "report", tmp_path)
+        written = write_report_card(results_of(*runs), METHODS["auto"], "report", tmp_path)
         assert (tmp_path / "auto-report.md").read_text() == written
         assert "| shekel-4 | 125 | 9.967 | - | - | 0.9 | 0.9 | 0 | - | - | - | - | 2/2 | 0.1, 2.5 |" in written
         assert "- **missed** so far, runs are missing: median suggestion at most 0.1 s on every problem" in written
@@ -240,16 +240,9 @@ def test_parts_are_compared_on_the_runs_that_both_have() -> None:
 
 
 def test_the_command_runs_what_is_missing_and_exports_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for wanted in ("1", "1-2"):
-        judge(
-            "run",
-            methods=["l-bfgs"],
-            problems=["plateau-4"],
-            seeds=wanted,
-            workers=1,
-            results=tmp_path / f"judge-{wanted}.sqlite",
-            export=tmp_path,
-        )
+    export_records([_record("l-bfgs", 1, 0.0, "plateau-4")], tmp_path)
+    work = {"seeds": "1-2", "workers": 1, "results": tmp_path / "judge.sqlite", "export": tmp_path}
+    judge("run", methods=["l-bfgs"], problems=["plateau-4"], **work)
     assert "judge: 2 runs of 2 seeds, 1 to do" in capsys.readouterr().out
     found = ExportedResults.read(tmp_path / "runs.parquet")
     assert {(r.spec.problem, r.spec.method, r.spec.seed) for r in found.by_key.values()} == {

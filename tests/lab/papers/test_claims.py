@@ -9,7 +9,7 @@ from eign_lab.papers.ei_gn.acquisition_costs import AcquisitionCost, judge_costs
 from eign_lab.papers.ei_gn.claims import CLAIMS, Claim, Part, Relation
 from eign_lab.papers.ei_gn.experiments import EXPERIMENTS
 from eign_lab.papers.ei_gn.judgements import Judgement, judge_claims
-from eign_lab.papers.ei_gn.landscapes import Landscape, designs, judge, measure
+from eign_lab.papers.ei_gn.landscapes import Landscape, designs, judge_measured, measure
 from eign_lab.papers.ei_gn.published import PUBLISHED
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec
 from eign_lab.runs.outcomes import ExperimentOutcome, MethodRuns, ProblemOutcome, gather
@@ -172,17 +172,17 @@ class TestLandscapes:
     def test_the_claim_is_about_most_designs(self, several, verdict):
         ei = [Landscape(0.9, (1, 1, 1), 0.02)] * 12
         ei_gn = [Landscape(0.2, (3, 3, 2), 0.02)] * several + [Landscape(0.2, (1, 1, 1), 0.02)] * (12 - several)
-        judged = judge({"EI": ei, "EI-GN": ei_gn})
+        judged = judge_measured({"EI": ei, "EI-GN": ei_gn})
         assert judged.verdict is verdict
         assert f"{several} above 25%, {several} above 50%" in judged.numbers
 
     def test_what_depends_on_the_meaning_of_high_is_not_decided(self):
         ei = [Landscape(0.9, (1, 1, 1), 0.02)] * 12
-        assert judge({"EI": ei, "EI-GN": [Landscape(0.2, (5, 1, 1), 0.02)] * 12}).verdict is OPEN
+        assert judge_measured({"EI": ei, "EI-GN": [Landscape(0.2, (5, 1, 1), 0.02)] * 12}).verdict is OPEN
 
     def test_ei_away_from_the_incumbent_contradicts_the_claim(self):
         ei = [Landscape(0.9, (1, 1, 1), 0.5)] * 12
-        assert judge({"EI": ei, "EI-GN": [Landscape(0.2, (3, 3, 3), 0.02)] * 12}).verdict is FAILS
+        assert judge_measured({"EI": ei, "EI-GN": [Landscape(0.2, (3, 3, 3), 0.02)] * 12}).verdict is FAILS
 
 
 class TestCosts:
@@ -201,11 +201,11 @@ def test_runs_are_gathered_as_far_as_they_have_come():
     experiment = small_experiment(EXPERIMENTS["synthetic"])
     keep = {("EI", 0): 0.5, ("EI", 1): 0.4, ("UCB", 2): 0.6, ("Sobol", 1): 0.0}
     results = made_up_results([experiment], range(3), keep=lambda _, method, seed: keep.get((method, seed), 1.0))
-    results = type(results)({key: run for key, run in results.by_key.items() if run.method != "cma-es"})
+    results = type(results)({key: run for key, run in results.by_key.items() if run.spec.method != "cma-es"})
     found = gather(results, experiment)
     runs = found.problems["shekel-4"].runs
     assert runs["EI-GN"].best.shape == (3, 125)
-    assert (runs["EI"].seeds, runs["EI"].evaluations, runs["EI"].complete) == ((2,), 125, True)
+    assert (runs["EI"].seeds, runs["EI"].evaluations) == ((2,), 125)
     assert runs["UCB"].seeds == (0, 1)
     assert "CMA-ES" not in runs
     assert found.missing == (

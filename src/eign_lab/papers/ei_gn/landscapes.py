@@ -99,7 +99,7 @@ def measure(method: str, seed: int, *, resolution: int = 2001) -> Landscape:
     )
 
 
-def judge(landscapes: Mapping[str, Sequence[Landscape]]) -> Judgement:
+def judge_measured(landscapes: Mapping[str, Sequence[Landscape]]) -> Judgement:
     """The first claim: each of its three statements is true of most designs, or of few, or neither.
 
     What is said of high regions must be so for every share in `HIGH`; where they disagree, it is not decided.
@@ -124,7 +124,7 @@ def _of_designs(true: Sequence[bool]) -> Verdict:
 
 def judge_landscapes() -> Judgement:
     """The first claim on `DESIGNS` designs."""
-    return judge({method: [measure(method, seed) for seed in designs()] for method in METHODS})
+    return judge_measured({method: [measure(method, seed) for seed in designs()] for method in METHODS})
 
 
 def draw_landscapes(seed: int | None = None) -> "Figure":

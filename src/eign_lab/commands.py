@@ -114,13 +114,6 @@ class JudgeAction(StrEnum):
     ABLATIONS = "ablations"
 
 
-class ScoredSeeds(StrEnum):
-    """Methods are tuned on the seeds 100 to 119 and reported on 0 to 19."""
-
-    REPORT = "report"
-    TUNING = "tuning"
-
-
 @laboratory_command
 def judge(
     action: Annotated[
@@ -135,7 +128,7 @@ def judge(
     groups: Annotated[list[int] | None, typer.Option("--group", min=1, max=5, help="Of problems; repeatable.")] = None,
     problems: Annotated[list[str] | None, typer.Option("--problem", help="Instead of groups; repeatable.")] = None,
     seeds: Annotated[str, typer.Option(help="Of the runs: numbers and ranges, such as 0-19,100.")] = "100-119",
-    scored: Annotated[ScoredSeeds, typer.Option(help="Seeds that are scored.")] = ScoredSeeds.REPORT,
+    tuning: Annotated[bool, typer.Option("--tuning", help="Score the seeds 100-119 instead of 0-19.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes of this machine, one thread each.")] = 2,
     results: Annotated[Path, typer.Option(help="Where runs are kept until they are exported, and where to go on.")] = (
         Path("eign-judge.sqlite")
@@ -159,7 +152,9 @@ def judge(
             raise typer.BadParameter("--options go with one --method and a --label for both")
         chosen = [MethodSpec(label, chosen[0].method, json.loads(options))]
     if action == JudgeAction.SCORE:
-        typer.echo(write_report_card(open_results(export), chosen[0], scored, export), nl=False)
+        typer.echo(
+            write_report_card(open_results(export), chosen[0], "tuning" if tuning else "report", export), nl=False
+        )
         return
     is_ablation = action == JudgeAction.ABLATIONS
     experiment = (

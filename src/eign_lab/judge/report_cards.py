@@ -186,17 +186,13 @@ def _table(of_group: Sequence[Sheet], is_worse: Mapping[str, bool]) -> Table:
             _word(sheet.early) if case.group <= 2 else "",
             *tested,
             "-" if ours is None else f"{sheet.at_optimum()}/{len(ours.seeds)}",
-            "-" if ours is None else f"{_median_seconds(ours):.2g}, {_longest_seconds(ours):.2g}",
+            "-" if ours is None else f"{ours.median_seconds:.2g}, {_longest(ours):.2g}",
         )
         rows.append(cells)
     return Table("", _HEADS, tuple(rows))
 
 
-def _median_seconds(runs: MethodRuns) -> float:
-    return float(np.median([timing.median for timing in runs.timings]))
-
-
-def _longest_seconds(runs: MethodRuns) -> float:
+def _longest(runs: MethodRuns) -> float:
     return max(timing.longest for timing in runs.timings)
 
 
@@ -206,8 +202,8 @@ def _bars(sheets: Sequence[Sheet], is_worse: Mapping[str, bool]) -> list[str]:
     counted = [sheet for sheet in sheets if sheet.case.name in COUNTED]
     counts = [sheet.at_optimum() for sheet in counted]
     ours = [sheet.ours for sheet in sheets if sheet.ours is not None]
-    slowest = max(map(_median_seconds, ours), default=np.inf)
-    longest = max(map(_longest_seconds, ours), default=np.inf)
+    slowest = max((runs.median_seconds for runs in ours), default=np.inf)
+    longest = max(map(_longest, ours), default=np.inf)
     return [
         _bar(
             met >= EARLY_SHARE * len(paper),

@@ -99,7 +99,16 @@ def ending_table(problem: ProblemOutcome) -> Table:
         if optimum is not None:
             found = f"{round(len(last) * share_at_optimum(last, optimum, margin=FOUND * gain))} of {len(last)}"
         targets = [_median_count(runs, problem.reference - (1.0 - share) * gain) for share in TARGETS]
-        rows.append((method, regret, found, *targets, _suggestion_time(runs), *tests.get(method, (NOTHING,) * 3)))
+        rows.append(
+            (
+                method,
+                regret,
+                found,
+                *targets,
+                NOTHING if np.isnan(runs.median_seconds) else f"{runs.median_seconds:.2g}",
+                *tests.get(method, (NOTHING,) * 3),
+            )
+        )
     compared = (f"minus {reference}", "p", "p (Holm)") if reference else ()
     width = len(headings) + len(compared)
     best = "the optimum" if optimum is not None else f"the best value seen, {problem.reference:.4g}"
@@ -135,11 +144,6 @@ def _median_count(runs: MethodRuns, target: float) -> str:
     # The larger of the middle two: an average with infinity would be none.
     median = float(np.sort(counts)[len(counts) // 2])
     return f"{median:.0f} ({reached}/{len(counts)})" if np.isfinite(median) else f"{NOTHING} ({reached}/{len(counts)})"
-
-
-def _suggestion_time(runs: MethodRuns) -> str:
-    spent = [timing.median for timing in runs.timings if np.isfinite(timing.median)]
-    return f"{float(np.median(spent)):.2g}" if spent else NOTHING
 
 
 def _tests(problem: ProblemOutcome, reference: str) -> dict[str, tuple[str, str, str]]:

@@ -95,7 +95,7 @@ class MethodSpec:
 @final
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """All that the points of a run depend on; how long it is, says its `Goal`.
+    """All that the points of a run depend on, as plain data; how long it is, says its `Goal`.
 
     Attributes:
         problem, source, problem_options, seeded, design: See `ProblemSpec`.
@@ -119,10 +119,6 @@ class RunSpec:
         """Sixteen hexadecimal digits, the same whenever all settings are."""
         settings = json.dumps({"version": RESULTS_VERSION, **asdict(self)}, sort_keys=True, allow_nan=False)
         return hashlib.sha256(settings.encode()).hexdigest()[:16]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data; `RunSpec(**stored)` is an equal specification."""
-        return asdict(self)
 
 
 @final
@@ -172,10 +168,6 @@ class Experiment:
     def pairs(self) -> Iterator[tuple[ProblemSpec, MethodSpec]]:
         """Every problem with every method."""
         return ((problem, method) for problem in self.problems for method in self.methods)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, from which `eign_lab.runs.experiment_file.read_experiment` builds an equal experiment."""
-        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
 
 
 def run_options(problem: ProblemSpec, method: MethodSpec) -> dict[str, Any]:

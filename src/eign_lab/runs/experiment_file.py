@@ -20,38 +20,13 @@ method = "l-bfgs"
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Final
+from types import UnionType
+from typing import Any, get_args, get_origin
 
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, find_program
 from eign_lab.runs.tasks import new_optimizer
-
-# Key, type, whether it must be there.
-Field = tuple[str, type | tuple[type, ...], bool]
-_PROBLEM: Final[tuple[Field, ...]] = (
-    ("name", str, True),
-    ("initial", (int, type(None)), False),
-    ("budget", int, True),
-    ("options", Mapping, False),
-    ("source", str, False),
-    ("seeded", bool, False),
-    ("design", str, False),
-    ("target", (float, int, type(None)), False),
-    ("restarts", (int, type(None)), False),
-    ("raw_samples", (int, type(None)), False),
-    ("surrogate", Mapping, False),
-    ("checkpoints", (list, tuple), False),
-    ("label", str, False),
-)
-_METHOD: Final[tuple[Field, ...]] = (("method", str, True), ("label", str, False), ("options", Mapping, False))
-_EXPERIMENT: Final[tuple[Field, ...]] = (
-    ("id", str, True),
-    ("title", str, False),
-    ("problems", (list, tuple), True),
-    ("methods", (list, tuple), True),
-    ("extra", bool, False),
-    ("quick", bool, False),
-)
 
 
 def load_experiments(path: str | Path) -> list[Experiment]:
@@ -65,9 +40,10 @@ def load_experiments(path: str | Path) -> list[Experiment]:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path}: {error}") from error
-    tables = _known(content, (("experiment", list, True),), str(path))["experiment"]
+    if set(content) != {"experiment"} or not isinstance(content["experiment"], list):
+        raise ValueError(f"{path}: expected tables [[experiment]] and nothing else, got {', '.join(content) or 'none'}")
     experiments = []
-    for number, table in enumerate(tables):
+    for number, table in enumerate(content["experiment"]):
         where = f"{path}: experiment[{number}]"
         plural = {"problem": "problems", "method": "methods"}  # one table each, as TOML reads
         renamed = {plural.get(key, key): value for key, value in _mapping(table, where).items()}
@@ -77,36 +53,34 @@ def load_experiments(path: str | Path) -> list[Experiment]:
 
 
 def read_experiment(stored: Mapping[str, Any], where: str = "experiment") -> Experiment:
-    """The experiment that plain data describe, as `Experiment.to_json` gives it; `where` begins an error.
+    """The experiment that plain data describe, with the attributes of `Experiment`; `where` begins an error.
 
     Raises:
         ValueError: a key is missing, unknown or of the wrong kind; the message names it.
     """
-    table = _known(stored, _EXPERIMENT, where)
-    problems = [_problem(each, f"{where}.problem[{i}]") for i, each in enumerate(table["problems"])]
-    methods = [_method(each, f"{where}.method[{i}]") for i, each in enumerate(table["methods"])]
-    rest = {key: value for key, value in table.items() if key not in ("problems", "methods")}
-    rest.setdefault("title", table["id"])
+    table = _known({"title": _mapping(stored, where).get("id"), **stored}, Experiment, where)
+    table["problems"] = tuple(_problem(each, f"{where}.problem[{i}]") for i, each in enumerate(table["problems"]))
+    table["methods"] = tuple(_method(each, f"{where}.method[{i}]") for i, each in enumerate(table["methods"]))
     try:
-        return Experiment(**rest, problems=tuple(problems), methods=tuple(methods))
+        return Experiment(**table)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
 
 
 def _problem(stored: Any, where: str) -> ProblemSpec:
-    table = _known(stored, _PROBLEM, where)
+    table = _known({"initial": None, **_mapping(stored, where)}, ProblemSpec, where)
     points = table.get("checkpoints", ())
     if not all(isinstance(point, int) for point in points):
         raise ValueError(f"{where}.checkpoints: expected whole numbers, got {points!r}")
     try:
-        return ProblemSpec(**{"initial": None, **table, "checkpoints": tuple(points)})
+        return ProblemSpec(**{**table, "checkpoints": tuple(points)})
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
 
 
 def _method(stored: Any, where: str) -> MethodSpec:
-    table = _known(stored, _METHOD, where)
-    return MethodSpec(table.get("label", table["method"]), table["method"], table.get("options", {}))
+    table = _mapping(stored, where)
+    return MethodSpec(**_known({"label": table.get("method", ""), **table}, MethodSpec, where))
 
 
 def _check_names(experiment: Experiment, where: str) -> None:
@@ -126,29 +100,34 @@ def _check_names(experiment: Experiment, where: str) -> None:
                 raise ValueError(f"{where}.method[{number}]: {error}") from error
 
 
-def _known(stored: Any, fields: tuple[Field, ...], where: str) -> dict[str, Any]:
-    """The table, if it has all that it needs, nothing else, and everything of the right kind."""
-    table = _mapping(stored, where)
-    names = [name for name, _, _ in fields]
+def _known(table: Mapping[str, Any], kind: type, where: str) -> dict[str, Any]:
+    """The table, if it has all that the dataclass needs, nothing else, and everything of the right kind."""
+    attributes = {each.name: each for each in fields(kind)}
     for key in table:
-        if key not in names:
-            raise ValueError(f"{where}: unknown key {key!r}; expected some of {', '.join(names)}")
-    for name, kind, is_needed in fields:
+        if key not in attributes:
+            raise ValueError(f"{where}: unknown key {key!r}; expected some of {', '.join(attributes)}")
+    for name, each in attributes.items():
+        kinds = _kinds(each.type)
         if name not in table:
-            if is_needed:
+            if each.default is MISSING and each.default_factory is MISSING:
                 raise ValueError(f"{where}: the key {name!r} is missing")
-        elif not isinstance(table[name], kind) or (kind is not bool and isinstance(table[name], bool)):
-            raise ValueError(f"{where}.{name}: expected {_words(kind)}, got {table[name]!r}")
-    return table
+        elif not isinstance(table[name], kinds) or (bool not in kinds and isinstance(table[name], bool)):
+            raise ValueError(f"{where}.{name}: expected {_WORDS.get(kinds[0], 'a table')}, got {table[name]!r}")
+    return dict(table)
+
+
+_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list"}
+
+
+def _kinds(annotation: Any) -> tuple[type, ...]:
+    """What a value from a file may be, for an attribute with this annotation."""
+    parts = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    kinds = [get_origin(part) or part for part in parts]
+    also = {tuple: list, float: int}  # TOML has lists, and 3 where 3.0 is meant
+    return (*kinds, *(also[kind] for kind in kinds if kind in also))
 
 
 def _mapping(stored: Any, where: str) -> dict[str, Any]:
     if not isinstance(stored, Mapping):
         raise ValueError(f"{where}: expected a table, got {stored!r}")
     return dict(stored)
-
-
-def _words(kind: type | tuple[type, ...]) -> str:
-    first = kind[0] if isinstance(kind, tuple) else kind
-    words = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
-    return words.get(first, "a table")

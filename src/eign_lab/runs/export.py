@@ -7,7 +7,7 @@ row, for evaluation 0.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -66,7 +66,7 @@ def _columns(record: RunRecord) -> dict[str, Any]:
         "median_seconds": record.timing.median,
         "longest_seconds": record.timing.longest,
         "error": record.error or "",
-        "spec": json.dumps(spec.to_json(), sort_keys=True),
+        "spec": json.dumps(asdict(spec), sort_keys=True),
     }
 
 

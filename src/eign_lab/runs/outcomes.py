@@ -44,6 +44,12 @@ class MethodRuns:
         """How far all the runs have come."""
         return int(self.best.shape[1])
 
+    @property
+    def median_seconds(self) -> float:
+        """Of a suggestion: the median of the runs' medians; NaN if nothing was measured."""
+        known = [timing.median for timing in self.timings if np.isfinite(timing.median)]
+        return float(np.median(known)) if known else np.nan
+
     def at(self, evaluations: int) -> dict[int, float]:
         """The best value after so many evaluations by seed; empty if they have not come so far."""
         if not 1 <= evaluations <= self.evaluations:

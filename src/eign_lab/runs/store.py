@@ -182,7 +182,7 @@ def _row(record: RunRecord, log: bytes | None) -> tuple[object, ...]:
     trace["observed"] = [None if np.isnan(value) else value for value in trace["observed"]]
     timing = [None if np.isnan(value) else value for value in record.timing]
     best = record.trace.last if record.trace.best else None
-    spec = json.dumps(record.spec.to_json(), sort_keys=True)
+    spec = json.dumps(asdict(record.spec), sort_keys=True)
     return (record.spec.key, spec, len(record), best, record.error, json.dumps(trace), json.dumps(timing), log)
 
 

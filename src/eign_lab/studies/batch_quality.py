@@ -1,13 +1,12 @@
 """What does it cost to evaluate four points at a time? Regret after the same number of evaluations, against one.
 
-    python -m eign_lab.studies.batch_quality [--seeds 10] [--workers 2] [--show]
+    python -m eign_lab.studies.batch_quality [--seeds 10] [--workers 1]
 
 Workers are simulated: durations are drawn log-uniformly over a decade, and events are played in order of time, so that
 points are asked exactly as on real asynchronous workers and the result is the same on every machine. One worker is the
 same program with one. Both start from the same initial design. Runs are kept in results/batch_quality.
 """
 
-import argparse
 import heapq
 from pathlib import Path
 from typing import Final
@@ -16,13 +15,12 @@ import numpy as np
 
 from eign import Optimizer
 from eign.arrays import Array
-from eign_lab.report.summaries import Table, as_markdown_table
+from eign_lab.report.summaries import Table
 from eign_lab.rivals import CountedProblem
-from eign_lab.runs.campaign import Workplace, run_campaign
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec
-from eign_lab.runs.export import open_results
-from eign_lab.runs.outcomes import MethodRuns, ProblemOutcome, gather
+from eign_lab.runs.outcomes import MethodRuns
 from eign_lab.statistics import paired_wilcoxon
+from eign_lab.studies.question import Outcomes, answer
 
 RESULTS: Final = Path("results/batch_quality")
 METHODS: Final = ("auto", "ei-gn")
@@ -54,7 +52,7 @@ def simulate_workers(problem: CountedProblem) -> None:
         optimizer.tell(x, *problem.observe(x))
 
 
-def batch_table(outcomes: dict[str, ProblemOutcome]) -> Table:
+def batch_table(outcomes: Outcomes) -> Table:
     """Median regret at the end and half-way, and in how many seeds one at a time was better."""
     headings = ("problem", "evaluations", "method", "one", "four", "better: one / equal / four", "p", "seeds")
     rows = []
@@ -80,18 +78,5 @@ def _compared(optimum: float, first: MethodRuns, second: MethodRuns, count: int)
     return (*medians, better, "< 0.01" if p < 0.01 else f"{p:.2f}", str(len(seeds)))
 
 
-def main() -> None:
-    """Run what is missing and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--show", action="store_true", help="print the table of what is there")
-    arguments = parser.parse_args()
-    if not arguments.show:
-        place = Workplace(Path("eign-batch-quality.sqlite"), arguments.workers, export=RESULTS)
-        run_campaign([EXPERIMENT], range(arguments.seeds), place)
-    print(as_markdown_table(batch_table(gather(open_results(RESULTS), EXPERIMENT).problems)))
-
-
 if __name__ == "__main__":
-    main()
+    answer(EXPERIMENT, batch_table, export=RESULTS)

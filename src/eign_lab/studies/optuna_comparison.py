@@ -7,19 +7,16 @@ the problem but the ranges of the parameters; GPSampler is told that values have
 results/optuna.
 """
 
-import argparse
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from eign import problems
-from eign_lab.report.summaries import Table, as_markdown_table
+from eign_lab.report.summaries import Table
 from eign_lab.rivals import CountedProblem
-from eign_lab.runs.campaign import Workplace, run_campaign
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec
-from eign_lab.runs.export import open_results
-from eign_lab.runs.outcomes import ProblemOutcome, gather
+from eign_lab.studies.question import Outcomes, answer
 
 RESULTS: Final = Path("results/optuna")
 DIMS: Final = {"branin-2": 2, "rosenbrock-3": 3, "shekel-4": 4, "ackley-5": 5, "hartmann-6": 6}
@@ -65,7 +62,7 @@ def run_study(problem: CountedProblem) -> None:
     optuna.create_study(direction="maximize", sampler=sampler).optimize(objective, n_trials=problem.budget)
 
 
-def samplers_table(outcomes: dict[str, ProblemOutcome]) -> Table:
+def samplers_table(outcomes: Outcomes) -> Table:
     """GPSampler's final mean, and when ours reaches it."""
     headings = ("problem", "optimum", "trials", "seeds", "GPSampler at the end", "ours at a third", "reached after")
     rows = []
@@ -81,17 +78,5 @@ def samplers_table(outcomes: dict[str, ProblemOutcome]) -> Table:
     return Table("Optuna's samplers", headings, tuple(rows))
 
 
-def main() -> None:
-    """Run what is missing and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--workers", type=int, default=1)
-    arguments = parser.parse_args()
-    run_campaign(
-        [EXPERIMENT], range(arguments.seeds), Workplace(Path("eign-optuna.sqlite"), arguments.workers, export=RESULTS)
-    )
-    print(as_markdown_table(samplers_table(gather(open_results(RESULTS), EXPERIMENT).problems)))
-
-
 if __name__ == "__main__":
-    main()
+    answer(EXPERIMENT, samplers_table, export=RESULTS)

@@ -221,7 +221,7 @@ class TestReport:
 
     def test_the_command_scores_an_export(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         export_records([_record("auto", 0, 0.0)], tmp_path)
-        judge("score", export=tmp_path, scored="report")
+        judge("score", export=tmp_path)
         assert capsys.readouterr().out == (tmp_path / "auto-report.md").read_text()
 
     def test_seeds_do_not_overlap(self) -> None:

@@ -15,29 +15,7 @@ import numpy as np
 from scipy import stats
 
 from eign.arrays import Array
-from eign.plot.bands import MeanAndError, mean_and_error
-
-__all__ = [
-    "LEVEL",
-    "SIMILAR",
-    "Interval",
-    "MeanAndError",
-    "Verdict",
-    "combined",
-    "data_profile",
-    "evaluations_to_target",
-    "holm",
-    "judge_better",
-    "judge_similar",
-    "mean_and_error",
-    "paired_interval",
-    "paired_wilcoxon",
-    "performance_profile",
-    "seeds_needed",
-    "share_at_optimum",
-    "similarity_margin",
-    "smallest_p",
-]
+from eign.plot.bands import mean_and_error
 
 LEVEL: Final = 0.05
 """A difference is significant if its p-value, after Holm, is below this."""

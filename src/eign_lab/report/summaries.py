@@ -7,13 +7,11 @@ from typing import Final, final
 import numpy as np
 
 from eign.arrays import Array
-from eign.plot.bands import regret_band
+from eign.plot.bands import MeanAndError, mean_and_error, regret_band
 from eign_lab.runs.outcomes import MethodRuns, ProblemOutcome
 from eign_lab.statistics import (
-    MeanAndError,
     evaluations_to_target,
     holm,
-    mean_and_error,
     paired_interval,
     paired_wilcoxon,
     share_at_optimum,
@@ -99,23 +97,16 @@ def ending_table(problem: ProblemOutcome) -> Table:
         if optimum is not None:
             found = f"{round(len(last) * share_at_optimum(last, optimum, margin=FOUND * gain))} of {len(last)}"
         targets = [_median_count(runs, problem.reference - (1.0 - share) * gain) for share in TARGETS]
-        rows.append(
-            (
-                method,
-                regret,
-                found,
-                *targets,
-                NOTHING if np.isnan(runs.median_seconds) else f"{runs.median_seconds:.2g}",
-                *tests.get(method, (NOTHING,) * 3),
-            )
-        )
+        seconds = NOTHING if np.isnan(runs.median_seconds) else f"{runs.median_seconds:.2g}"
+        rows.append((method, regret, found, *targets, seconds, *tests.get(method, (NOTHING,) * 3)))
     compared = (f"minus {reference}", "p", "p (Holm)") if reference else ()
     width = len(headings) + len(compared)
     best = "the optimum" if optimum is not None else f"the best value seen, {problem.reference:.4g}"
     note = (
         f"After {spec.budget} evaluations, or as many as there are. Regret: geometric mean. Found: within "
         f"{FOUND:.0%} of the gain, which is from the median of the initial designs' best to {best}. To a share of "
-        "the gain: median of evaluations, and how many runs got there. Last columns: mean paired difference with its "
+        "the gain: median of evaluations, and how many runs got there. Suggestion: median of the "
+        "runs' medians. Last columns: mean paired difference with its "
         "90 % interval, Wilcoxon's p, and the same after Holm over this table."
     )
     return Table("At the end", (*headings, *compared), tuple(row[:width] for row in rows), note)

@@ -4,8 +4,9 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
-from typing import Final, Protocol, final
+from typing import Final, final
 
+from eign_lab.runs.display import Display
 from eign_lab.runs.plan import Clock, PlannedRun
 from eign_lab.runs.pool import TaskPool
 from eign_lab.runs.run_log import RunLog
@@ -13,19 +14,6 @@ from eign_lab.runs.store import Results
 
 # A task is given again when its worker is lost, but not for ever: it may be the one that kills them.
 _LOSSES_ALLOWED: Final = 4
-
-
-class Display(Protocol):
-    """Shows how a campaign goes."""
-
-    def begin(self, planned: PlannedRun, evaluations: int) -> None:
-        """A run begins or goes on."""
-
-    def advance(self, planned: PlannedRun, log: RunLog, clock: Clock, workers: int) -> None:
-        """A task of a run came back."""
-
-    def end(self, planned: PlannedRun, log: RunLog, clock: Clock, workers: int) -> None:
-        """A run has ended, by its budget or by an error."""
 
 
 @final
@@ -154,11 +142,9 @@ class _Campaign:
 
 def finished_evaluations(planned: Sequence[PlannedRun], results: Results) -> dict[str, int]:
     """For each run the evaluations that it has, or its whole budget if it is finished."""
-    known = results.progress()
     done = {}
     for each in planned:
-        found = known.get(each.run.key)
-        count = 0 if found is None else found.evaluations
-        is_finished = found is not None and each.goal.is_reached(count, found.best)
-        done[each.run.key] = each.goal.budget if is_finished else count
+        record = results.record(each.run.key)
+        is_finished = record is not None and record.up_to(each.goal).finished
+        done[each.run.key] = each.goal.budget if is_finished else 0 if record is None else len(record)
     return done

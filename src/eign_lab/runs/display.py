@@ -11,13 +11,12 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from eign_lab.runs.coordinator import Display
 from eign_lab.runs.plan import Clock, PlannedRun
 from eign_lab.runs.run_log import RunLog
 
 
 @contextmanager
-def shown_progress(runs: int, console: Console | None = None) -> Iterator[Display]:
+def shown_progress(runs: int, console: Console | None = None) -> Iterator["Display"]:
     """The display that suits the console, while the block runs."""
     console = console or Console(stderr=True, highlight=False)
     if not console.is_terminal:
@@ -83,6 +82,10 @@ class Bars:
     def _show_overall(self, clock: Clock, workers: int) -> None:
         done, note = f"{self._ended} of {self._runs} runs", left_in_words(clock.left(workers))
         self._progress.update(self._overall, description=done, completed=clock.share, note=note)
+
+
+Display = PlainLines | Bars
+"""Shows how a campaign goes: runs that begin or go on, tasks that come back, and runs that end."""
 
 
 def outcome(log: RunLog) -> str:

@@ -153,17 +153,9 @@ class Experiment:
 
     def run(self, problem: ProblemSpec, method: MethodSpec, seed: int) -> RunSpec:
         """The run of one problem, method and seed."""
-        return RunSpec(
-            problem.name,
-            method.method,
-            seed,
-            options=run_options(problem, method),
-            problem_options=problem.options,
-            source=problem.source,
-            seeded=problem.seeded,
-            design=problem.design,
-            quick=self.quick,
-        )
+        options = run_options(problem, method)
+        given = (problem.options, problem.source, problem.seeded, problem.design)
+        return RunSpec(problem.name, method.method, seed, options, *given, self.quick)
 
     def pairs(self) -> Iterator[tuple[ProblemSpec, MethodSpec]]:
         """Every problem with every method."""

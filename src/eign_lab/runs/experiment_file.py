@@ -85,19 +85,16 @@ def _method(stored: Any, where: str) -> MethodSpec:
 
 def _check_names(experiment: Experiment, where: str) -> None:
     """Whether problems, methods and options exist."""
-    for number, problem in enumerate(experiment.problems):
+    for i, problem in enumerate(experiment.problems):
+        at = f"{where}.problem[{i}]"
         try:
-            problem.posed(0)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{where}.problem[{number}]: {error}") from error
-    for number, method in enumerate(experiment.methods):
-        for problem in experiment.problems:
-            try:
-                run = experiment.run(problem, method, 0)
+            posed = problem.posed(0)
+            for j, method in enumerate(experiment.methods):
+                at = f"{where}.method[{j}]"
                 if find_program(method.method) is None:
-                    new_optimizer(run, problem.posed(0))
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{where}.method[{number}]: {error}") from error
+                    new_optimizer(experiment.run(problem, method, 0), posed)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{at}: {error}") from error
 
 
 def _known(table: Mapping[str, Any], kind: type, where: str) -> dict[str, Any]:

@@ -106,12 +106,8 @@ def _record(columns: Mapping[str, Any], rows: slice) -> RunRecord:
     first = rows.start
     at, best, observed = (columns[name][rows] for name in ("evaluation", "best", "observed"))
     known = at > 0
-    trace = Trace(
-        int(columns["evaluations"][first]),
-        at[known].tolist(),
-        best[known].tolist(),
-        np.where(np.isnan(observed), best, observed)[known].tolist(),
-    )
+    seen = np.where(np.isnan(observed), best, observed)
+    trace = Trace(int(columns["evaluations"][first]), *(values[known].tolist() for values in (at, best, seen)))
     timing = Timing(*(float(columns[name][first]) for name in ("seconds", "median_seconds", "longest_seconds")))
     return RunRecord(RunSpec(**json.loads(columns["spec"][first])), trace, timing, columns["error"][first] or None)
 

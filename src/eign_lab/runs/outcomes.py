@@ -120,11 +120,6 @@ class ExperimentOutcome:
         shown = (runs for problem in self.problems.values() for runs in problem.runs.values())
         return float(np.nansum([timing.total for runs in shown for timing in runs.timings])) / 3600.0
 
-    @property
-    def seeds(self) -> list[int]:
-        """Of all runs."""
-        return sorted({seed for p in self.problems.values() for runs in p.runs.values() for seed in runs.seeds})
-
 
 def gather(results: Records, experiment: Experiment, *, every_seed: bool = False) -> ExperimentOutcome:
     """The outcome of an experiment, from as many of its runs as there are.

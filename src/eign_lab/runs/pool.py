@@ -8,21 +8,17 @@ import os
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import wait
 from multiprocessing.synchronize import Event
 from types import TracebackType
-from typing import Any, Final, Self, final
+from typing import Any, Self, final
 
 from eign_lab.runs.experiment import RunSpec
 from eign_lab.runs.run_log import Goal, RunLog
 from eign_lab.runs.tasks import TASK_SECONDS, continue_run
-
-_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class TaskPool(ABC):
@@ -62,7 +58,7 @@ class TaskPool(ABC):
 
 @final
 class LocalWorkers(TaskPool):
-    """Processes of this machine, each with one thread."""
+    """Processes of this machine; tasks see to it that each uses one thread."""
 
     def __init__(self, count: int, *, task_seconds: float = TASK_SECONDS) -> None:
         """Start `count` processes when the first task comes."""
@@ -79,13 +75,12 @@ class LocalWorkers(TaskPool):
     def submit(self, run: RunSpec, log: RunLog | None, goal: Goal) -> "Future[RunLog]":
         """Begin the next task of a run, with new processes if the last ones broke."""
         task = partial(_local_task, run, log, goal, self._seconds)
-        with _one_thread_environment():  # processes start in here
-            try:
-                return self._executor.submit(task)
-            except BrokenProcessPool:
-                self._executor.shutdown(wait=False, cancel_futures=True)
-                self._executor = self._start()
-                return self._executor.submit(task)
+        try:
+            return self._executor.submit(task)
+        except BrokenProcessPool:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor = self._start()
+            return self._executor.submit(task)
 
     def is_lost(self, error: BaseException) -> bool:
         """Whether a process was killed."""
@@ -144,21 +139,6 @@ class DaskWorkers(TaskPool):
         """Disconnect; tasks under way are cancelled."""
         self._executor.shutdown(wait=False)
         self._client.close()
-
-
-@contextmanager
-def _one_thread_environment() -> Iterator[None]:
-    """New processes inherit one thread: libraries read this when they are loaded, before any code of ours runs."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 _stop: Event | None = None

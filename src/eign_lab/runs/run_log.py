@@ -30,14 +30,10 @@ class Trace:
     best: list[float] = field(default_factory=list)
     observed: list[float] = field(default_factory=list)
 
-    def improves(self, value: float) -> bool:
-        """Whether a value is the largest so far; one that is not finite never is."""
-        return bool(np.isfinite(value)) and (not self.observed or value > self.observed[-1])
-
     def add(self, value: float, best: float) -> None:
         """One more evaluation, with what was observed; `best` is the same without noise."""
         self.evaluations += 1
-        if self.improves(value):
+        if np.isfinite(value) and (not self.observed or value > self.observed[-1]):
             self.improved_at.append(self.evaluations)
             self.best.append(best)
             self.observed.append(value)

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, Protocol, Self, final
+from typing import Final, Protocol, Self, final
 
 import numpy as np
 
@@ -67,21 +67,11 @@ def collect(results: Records, experiment: Experiment, seeds: Iterable[int]) -> d
     return found
 
 
-class RunProgress(NamedTuple):
-    """How far a run has come."""
-
-    evaluations: int
-    best: float
-    error: str | None
-
-
 # `log` is what it takes to go on: NULL for a run that came from an export.
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (
     key TEXT PRIMARY KEY,
     spec TEXT NOT NULL,
-    evaluations INTEGER NOT NULL,
-    best REAL,
     error TEXT,
     trace TEXT NOT NULL,
     timing TEXT NOT NULL,
@@ -116,14 +106,14 @@ class Results:
         packed = zlib.compress(json.dumps(log.to_json()).encode())
         record = RunRecord(spec, log.trace, Timing.of(log.seconds), log.error)
         with self._database:
-            self._database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _row(record, packed))
+            self._database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)", _row(record, packed))
 
     def add(self, records: Iterable[RunRecord]) -> int:
         """Take over runs that were done elsewhere, unless they have begun here; how many that were."""
         with self._database:
             rows = [_row(record, None) for record in records]
             before = len(self)
-            self._database.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._database.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?)", rows)
         return len(self) - before
 
     def log(self, key: str) -> RunLog | None:
@@ -133,11 +123,6 @@ class Results:
         if found is None or found[0] is None:
             return None
         return RunLog.from_json(json.loads(zlib.decompress(found[0])), _trace(found[1]), found[2])
-
-    def progress(self) -> dict[str, RunProgress]:
-        """How far each run has come."""
-        rows = self._database.execute("SELECT key, evaluations, best, error FROM runs")
-        return {key: RunProgress(count, np.nan if best is None else best, error) for key, count, best, error in rows}
 
     def record(self, key: str) -> RunRecord | None:
         """The record of a run; None if it has not begun."""
@@ -181,9 +166,8 @@ def _row(record: RunRecord, log: bytes | None) -> tuple[object, ...]:
     trace = asdict(record.trace)
     trace["observed"] = [None if np.isnan(value) else value for value in trace["observed"]]
     timing = [None if np.isnan(value) else value for value in record.timing]
-    best = record.trace.last if record.trace.best else None
     spec = json.dumps(asdict(record.spec), sort_keys=True)
-    return (record.spec.key, spec, len(record), best, record.error, json.dumps(trace), json.dumps(timing), log)
+    return (record.spec.key, spec, record.error, json.dumps(trace), json.dumps(timing), log)
 
 
 def _trace(stored: str) -> Trace:

@@ -34,12 +34,7 @@ Stopped = Callable[[], bool]
 
 
 def continue_run(
-    run: RunSpec,
-    log: RunLog | None,
-    goal: Goal,
-    *,
-    seconds: float = TASK_SECONDS,
-    is_stopped: Stopped = lambda: False,
+    run: RunSpec, log: RunLog | None, goal: Goal, *, seconds: float = TASK_SECONDS, is_stopped: Stopped = lambda: False
 ) -> RunLog:
     """Go on with a run until it is finished or the time is up, by at least one evaluation.
 
@@ -118,14 +113,8 @@ def _run_program(run: RunSpec, goal: Goal, is_stopped: Stopped) -> RunLog:
 
 def new_optimizer(run: RunSpec, problem: PosedProblem) -> Optimizer:
     """The optimizer that a user would get with these settings."""
-    return Optimizer(
-        problem.seen.bounds,
-        method=run.method,
-        seed=run.seed,
-        maximize=True,
-        options=run.options,
-        check_gradients=False,
-    )
+    bounds, options = problem.seen.bounds, run.options
+    return Optimizer(bounds, method=run.method, seed=run.seed, maximize=True, options=options, check_gradients=False)
 
 
 def _design(run: RunSpec, problem: PosedProblem) -> Array:

@@ -13,15 +13,16 @@ import json
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from eign import problems
+from eign.arrays import Array
 from eign.problems import Problem
 from eign.study import GradientWarning, Optimizer
 from eign.study.events import Ask
@@ -38,8 +39,8 @@ HARMLESS: Final = (
 SAMPLES: Final = 512
 
 Mode = Literal["probe", "passive"]
-Told = tuple[float, np.ndarray, float | None]
-Answer = Callable[[np.ndarray], Told]
+Told = tuple[float, Array, float | None]
+Answer = Callable[[Array], Told]
 
 
 def answers(problem: Problem, case: str, seed: int) -> Answer:
@@ -52,35 +53,29 @@ def answers(problem: Problem, case: str, seed: int) -> Answer:
     spread, steepness = float(np.std(values)), np.std(gradients, axis=0)
     factors = 1.0 + 0.05 * rng.uniform(-1.0, 1.0, problem.dim)
     waves = rng.uniform(100.0, 1000.0, problem.dim) / widths
+    whole = np.eye(problem.dim)
+    one, swapped = np.arange(problem.dim) == i, np.arange(problem.dim)
+    swapped[[i, j]] = j, i
+    distortion = {
+        "sign of one": np.diag(1.0 - 2.0 * one),
+        "sign of all": -whole,
+        "one doubled": np.diag(1.0 + one),
+        "all doubled": 2.0 * whole,
+        "two swapped": whole[swapped],
+        "all times 1.05": 1.05 * whole,
+        "each within 5 per cent": np.diag(factors),
+    }.get(case, whole)
+    value_noise = 0.01 if case.startswith("noise 0.01") else 1e-4 if case.startswith("noise 0.0001") else 0.0
+    slope_noise = 0.1 * (case == "noisy gradients untold")
 
-    def answer(x: np.ndarray) -> Told:
+    def answer(x: Array) -> Told:
         value, gradient = problem(x)
-        ripple = float(np.sin(waves @ x))
+        ripple = 1.0 + 1e-6 * float(np.sin(waves @ x))
         noise = rng.standard_normal(problem.dim + 1)
-        if case == "sign of one":
-            gradient[i] *= -1.0
-        elif case == "sign of all":
-            gradient *= -1.0
-        elif case == "one doubled":
-            gradient[i] *= 2.0
-        elif case == "all doubled":
-            gradient *= 2.0
-        elif case == "two swapped":
-            gradient[[i, j]] = gradient[[j, i]]
-        elif case == "all times 1.05":
-            gradient *= 1.05
-        elif case == "each within 5 per cent":
-            gradient *= factors
-        elif case == "values to 1e-6":
-            value *= 1.0 + 1e-6 * ripple
-        elif case == "gradients to 1e-6":
-            gradient *= 1.0 + 1e-6 * ripple
-        elif case.startswith("noise 0.01"):
-            value += 0.01 * spread * float(noise[0])
-        elif case.startswith("noise 0.0001"):
-            value += 1e-4 * spread * float(noise[0])
-        elif case.startswith("noisy gradients"):
-            gradient += 0.1 * steepness * noise[1:]
+        value *= ripple if case == "values to 1e-6" else 1.0
+        gradient = distortion @ gradient * (ripple if case == "gradients to 1e-6" else 1.0)
+        value += value_noise * spread * float(noise[0])
+        gradient += slope_noise * steepness * noise[1:]
         return value, gradient, (0.01 * spread) ** 2 if case == "noise 0.01 told" else None
 
     return answer
@@ -148,18 +143,14 @@ def expected(case: str, i: int, j: int, dim: int) -> str:
     }.get(case, "a fault")
 
 
-def missing(arguments: argparse.Namespace, done: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str, str, int, Mode]]:
+def missing(arguments: argparse.Namespace, done: Iterable[dict[str, Any]]) -> list[tuple[str, str, str, int, Mode]]:
     """The runs that are wanted and not in the file."""
-    keys = ("problem", "case", "method", "seed", "mode")
-    known = {tuple(record[key] for key in keys) for record in done}
-    for method in arguments.methods:
-        for problem in arguments.problems:
-            cases = [case for case in arguments.cases if problems.get(problem).dim > 1 or case != "two swapped"]
-            for case in cases:
-                for seed in range(*arguments.seeds):
-                    job = (problem, case, method, seed, arguments.mode)
-                    if job not in known:
-                        yield job
+    known = {tuple(record[key] for key in ("problem", "case", "method", "seed", "mode")) for record in done}
+    wanted = product(arguments.methods, arguments.problems, arguments.cases, range(*arguments.seeds))
+    jobs = [(problem, case, method, seed, arguments.mode) for method, problem, case, seed in wanted]
+    # With one coordinate there is nothing to swap.
+    possible = {name: problems.get(name).dim > 1 for name in arguments.problems}
+    return [job for job in jobs if job not in known and (possible[job[0]] or job[1] != "two swapped")]
 
 
 def tables(records: list[dict[str, Any]]) -> str:
@@ -202,7 +193,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     records = [json.loads(line) for line in arguments.out.read_text().splitlines()] if arguments.out.exists() else []
-    jobs = list(missing(arguments, records))
+    jobs = missing(arguments, records)
     print(f"{len(records)} runs in {arguments.out}, {len(jobs)} to do", flush=True)
     with ProcessPoolExecutor(arguments.workers) as pool, arguments.out.open("a") as out:
         for number, record in enumerate(pool.map(run, *zip(*jobs, strict=True)) if jobs else (), start=1):

@@ -23,8 +23,8 @@ def results(tmp_path):
 
 
 def progress(results, planned):
-    found = results.progress()[planned.run.key]
-    return found.evaluations, found.error
+    found = results.record(planned.run.key)
+    return len(found), found.error
 
 
 def test_all_runs_are_finished_piece_by_piece_and_once(results):
@@ -32,7 +32,7 @@ def test_all_runs_are_finished_piece_by_piece_and_once(results):
     summary = run_planned(planned, results, InThisProcess(), watcher)
     assert (summary.finished, summary.already, summary.failed) == (4, 0, {})
     assert (watcher.begun, watcher.advanced, watcher.ended) == (4, 4 * 8, 4)
-    assert {each.evaluations for each in results.progress().values()} == {9}
+    assert {len(record) for record in results.records()} == {9}
     again = run_planned(planned, results, InThisProcess(), Watcher())
     assert (again.finished, again.already) == (0, 4)
 

@@ -131,7 +131,7 @@ def test_a_run_is_replaced_by_its_longer_self(tmp_path):
     with Results(tmp_path / "one.sqlite") as results:
         for budget in (2, 5):
             results.save(run, continue_run(run, results.log(run.key), Goal(budget)))
-        assert results.progress()[run.key].evaluations == 5
+        assert len(results.record(run.key)) == 5
         assert [record.spec for record in results.records()] == [run]
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from eign_lab.statistics import MeanAndError
+from eign.plot.bands import MeanAndError
 
 
 def _row(evaluations: tuple[int, ...], *values: tuple[float, float]) -> dict[int, MeanAndError]:

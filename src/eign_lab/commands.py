@@ -127,7 +127,9 @@ def judge(
     label: Annotated[str | None, typer.Option(help="What reports call the method with these options.")] = None,
     groups: Annotated[list[int] | None, typer.Option("--group", min=1, max=5, help="Of problems; repeatable.")] = None,
     problems: Annotated[list[str] | None, typer.Option("--problem", help="Instead of groups; repeatable.")] = None,
-    seeds: Annotated[str, typer.Option(help="Of the runs: numbers and ranges, such as 0-19,100.")] = "100-119",
+    seeds: Annotated[
+        str | None, typer.Option(help="Of the runs, such as 0-19,100: 100-119, of ablations 100-105.")
+    ] = None,
     tuning: Annotated[bool, typer.Option("--tuning", help="Score the seeds 100-119 instead of 0-19.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes of this machine, one thread each.")] = 2,
     results: Annotated[Path, typer.Option(help="Where runs are kept until they are exported, and where to go on.")] = (
@@ -162,7 +164,7 @@ def judge(
         if is_ablation
         else judge_experiment(chosen, groups=groups or range(1, 6), problems=problems or ())
     )
-    wanted = read_seeds(seeds)
+    wanted = read_seeds(seeds or ("100-105" if is_ablation else "100-119"))
     all_finished = run_campaign([experiment], wanted, Workplace(results, workers, export=export))
     if is_ablation:
         table = ablation_table(open_results(export), wanted)

@@ -214,3 +214,12 @@ def test_a_noisy_point_may_be_repeated_and_others_not():
     chosen, state, data = told("ei", restarts=2, raw_samples=16)
     proposals, _ = chosen.propose(state, data, none_pending(), 4)
     assert all(np.abs(data.x - proposal.x).max(axis=1).min() > 1e-9 for proposal in proposals)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cma_es_in_one_dimension(seed):
+    opt = Optimizer([(0.0, 1.0)], method="cma-es", seed=seed)
+    for _ in range(50):
+        x = opt.ask()
+        opt.tell(x, float((x[0] - 0.3) ** 2))
+    assert opt.best.y < 1e-3

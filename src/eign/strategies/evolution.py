@@ -73,6 +73,8 @@ def _next_of_run(run: int, state: State, data: Observations, pending: Array) -> 
             "seed": np.nan,
             "randn": lambda *shape: rng.standard_normal(shape),
             "verbose": -9,
+            # The package cannot shorten a step that is too long for the box in one dimension.
+            **({"maxstd_boundrange": np.inf} if state.dim == 1 else {}),
         },
     )
     while not evolution.stop():

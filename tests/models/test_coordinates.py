@@ -113,7 +113,7 @@ def test_magnitudes_are_searched_in_logarithms():
     # Uniform points of this box are below 1e-6 once in a million, and those of a linear model not often.
     assert found.best.y < 1e-6
     linear = run(in_logarithms, 20, logs=False)
-    assert not linear.state.memory["logs"]
+    assert not handle(linear).state.memory["logs"]
     assert linear.best.y > 1e-3
 
 

@@ -5,10 +5,12 @@ Inside, everything is in the unit cube and maximised; this is the one place wher
 
 import operator
 import threading
+import traceback
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -19,6 +21,7 @@ from eign.formulas.stationarity_numpy import projected_gradient
 from eign.interrupts import uninterrupted
 from eign.numerics.threads import pinned_threads
 from eign.space import SAME_POINT, Box
+from eign.strategies.design import design_point
 from eign.strategies.registry import strategy
 from eign.strategies.strategy import Belief, Proposal, State, Strategy
 from eign.study.definition import Definition
@@ -28,6 +31,10 @@ from eign.study.gradient_check.faults import GradientWarning, message
 from eign.study.pending import Pending
 from eign.study.storage.file_format import StorageError
 from eign.study.storage.study_file import StudyFile
+
+
+class MethodFailedWarning(RuntimeWarning):
+    """A method could not propose a point, which is a bug; the study went on without it."""
 
 
 class Convergence(NamedTuple):
@@ -127,8 +134,7 @@ class Study:
             points = np.reshape(as_floats(pending, "pending"), (-1, self.box.dim))
             before = self.state
             state = replace(before, asked=operator.index(number))
-            with pinned_threads():
-                [proposal], state = self.strategy.propose(state, self.data, self.box.to_unit(points), 1)
+            [proposal], state = self._proposals(state, self.box.to_unit(points), 1)
             self._before_proposal = (before, self._gain)
             self._state = replace(state, asked=before.asked)
             self._keep_gain(proposal.expected_improvement)
@@ -260,14 +266,38 @@ class Study:
         pending, state = self.pending.units, self.state
         with pinned_threads():
             probe = probe_point(self.definition.check_gradients, self.data, self._widths(), pending, self.probes())
-            probes = np.empty((0, self.box.free_dim)) if probe is None else probe[None]
-            taken = np.concatenate([pending, probes])
-            proposals, state = self.strategy.propose(state, self.data, taken, count - len(probes))
+        probes = np.empty((0, self.box.free_dim)) if probe is None else probe[None]
+        proposals, state = self._proposals(state, np.concatenate([pending, probes]), count - len(probes))
         points = self.box.from_unit(np.concatenate([probes, *(proposal.x[None] for proposal in proposals)]))
         reasons = (PROBE,) * len(probes) + tuple(proposal.reason for proposal in proposals)
         gains = (None,) * len(probes) + tuple(proposal.expected_improvement for proposal in proposals)
         self._record(Ask(points, reasons, gains), state)
         return points
+
+    def _proposals(self, state: State, pending: Array, count: int) -> tuple[list[Proposal], State]:
+        """What the method proposes. If it fails, which is a bug, the study goes on with points that fill the space."""
+        try:
+            with pinned_threads():
+                return self.strategy.propose(state, self.data, pending, count)
+        except (
+            ArithmeticError,
+            AssertionError,
+            AttributeError,
+            LookupError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            warnings.warn(
+                f"method {self.definition.method!r} failed, and points that fill the space take the place of its own: "
+                f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno}). Please report it",
+                MethodFailedWarning,
+                stacklevel=5,  # at the caller of ask
+            )
+        numbers = range(state.asked, state.asked + count)
+        points = [design_point(state.seed, state.dim, number) for number in numbers]
+        return [Proposal(x, "fallback") for x in points], replace(state, asked=state.asked + count)
 
     def probes(self) -> int:
         """Points asked for that the method did not propose."""

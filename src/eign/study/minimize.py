@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from eign.arrays import Array
+from eign.arrays import Array, whole_number
 from eign.evaluation import Jacobian, Task
 from eign.interrupts import orderly_end
 from eign.space import Box
@@ -67,6 +67,7 @@ def minimize(
     resume: bool = False,
     check_gradients: GradientCheck = "probe",
     timeout: float | None = None,
+    polish: bool | int = False,
 ) -> OptimizeResult:
     """The global minimum of an expensive function in a box.
 
@@ -92,9 +93,10 @@ def minimize(
             point at once. One worker, which is the default, is this process; a seed then gives the same run again,
             while with several the order of the answers decides.
         storage: A file to keep the study in: each point and each answer is on the disk before the run goes on.
-        tol: Stop when the projected gradient at the best point (unit cube) and the improvement expected of the next
-            point are both at most `tol` times the standard deviation of the values seen. A method that expects no
-            improvement is judged by the gradient alone, and without gradients the improvement decides.
+        tol: Stop when the projected gradient at the best point (unit cube) and what the method expects of its last
+            d + 1 points are at most `tol` times the spread of the values, and the last 5 (d + 1) evaluations gained
+            no more than that; 1e-4 is a good start. A few huge values do not count for the spread. A method that
+            expects no improvement is judged by the others alone, and so is a function without gradients.
         on_error: What to do when `fun` raises: "raise", with the result so far as the exception's `partial_result`,
             or "fail" to record a failed evaluation and go on.
         progress: Show a bar with best value, gradient norm, evaluations, how many are running, and time left.
@@ -105,6 +107,8 @@ def minimize(
             one evaluation or two may be spent on it; see `Optimizer`.
         timeout: Seconds after which an evaluation is ended; it then has raised TimeoutError. It runs in a process of
             its own for that, also with one worker.
+        polish: Keep the last evaluations for L-BFGS-B from the best point, which finds digits that no model resolves:
+            a number of them, or True for a fifth of the budget. The run ends when nothing more is to be gained.
 
     Returns:
         With x, fun, jac, nfev, njev, nit, success, status, message, history (`eign.Observations`), reasons and maximize
@@ -135,6 +139,7 @@ def maximize(
     resume: bool = False,
     check_gradients: GradientCheck = "probe",
     timeout: float | None = None,
+    polish: bool | int = False,
 ) -> OptimizeResult:
     """The global maximum of an expensive function in a box; all else is as for `minimize`."""
     return _run(**locals(), maximizing=True)
@@ -160,6 +165,7 @@ def _run(
     resume: bool,
     check_gradients: GradientCheck,
     timeout: float | None,
+    polish: bool | int,
     maximizing: bool,
 ) -> OptimizeResult:
     """Check everything, then evaluate until there is a reason to stop."""
@@ -174,6 +180,7 @@ def _run(
     task = Task(fun, jac, args if isinstance(args, tuple) else (args,))
     box = _box(bounds)
     evaluations, first = checked_budget(budget) or 20 + 20 * box.dim, _first_points(x0, box)
+    reserved = _reserved(polish, evaluations)
     study = Optimizer if not (resume and as_path(storage).exists()) else _resumed
     with (
         orderly_end(),
@@ -202,6 +209,7 @@ def _run(
             on_error=on_error,
             callback=None if callback is None else _reporting(callback),
             bar=bar,
+            polish=reserved,
         )
         return run.evaluate_all()
 
@@ -258,6 +266,15 @@ def _resumed(
             study.close()
             raise ValueError(f"{storage} holds another study: {name} = {there!r}, asked for {asked!r}; take a new file")
     return study
+
+
+def _reserved(polish: bool | int, budget: int) -> int:
+    """How many evaluations are kept for the last digits."""
+    if isinstance(polish, bool):
+        return budget // 5 if polish else 0
+    if (count := whole_number(polish, least=0)) is None or count > budget:
+        raise ValueError(f"polish={polish!r}, expected True, False or a number of evaluations, at most {budget}")
+    return count
 
 
 def _first_points(x0: Any, box: Box) -> list[Array]:

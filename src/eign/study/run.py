@@ -1,5 +1,6 @@
 """A run: points go out to workers and answers come back, until there is a reason to stop."""
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -15,15 +16,19 @@ from scipy.optimize import OptimizeResult
 from eign.arrays import Array
 from eign.evaluation import Evaluation, Raised, Task
 from eign.interrupts import uninterrupted
+from eign.space import contains
+from eign.study.convergence import is_stalled
 from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 from eign.study.pending import TOLD
+from eign.study.polish import POLISH, first_step, next_point
 from eign.study.progress import Progress
 from eign.study.workers import LostWorkerError, Outcome, Workers
 
 # So often, in seconds, a run looks up from waiting: for workers that have joined the cluster.
 _LOOK_UP: Final = 1.0
 _FAILED: Final = Evaluation(np.nan)
+_LOGGER: Final = logging.getLogger("eign")
 
 
 class Status(IntEnum):
@@ -57,6 +62,7 @@ class Run:
         on_error: What to do when the function raises.
         callback: Called after each evaluation.
         bar: Shows how it goes.
+        polish: How many of the last evaluations are for the last digits.
     """
 
     optimizer: Optimizer
@@ -69,6 +75,7 @@ class Run:
     on_error: str
     callback: Callable[[OptimizeResult], object] | None
     bar: Progress | None
+    polish: int = 0
     _running: "dict[Future[Outcome], Array]" = field(default_factory=dict, init=False)
 
     def evaluate_all(self) -> OptimizeResult:
@@ -90,16 +97,31 @@ class Run:
         points = self._points()
         while True:
             for x in islice(points, max(0, self.workers.count() - len(self._running))):
-                point = self.optimizer.box.as_dict(x) if self.named else x.copy()
-                self._running[self.workers.submit(self.task, point)] = x
-                self._show()
+                self._submit(x)
             if not self._running:
                 break
             if (stop := self._take_answers()) is not None:
+                if stop[0] is Status.CONVERGED and self.polish:
+                    break
                 return stop
+        self._finish_running()
         if not self.optimizer.history.has_y.any():
             return Status.NOTHING_KNOWN, f"all {len(self.optimizer.history)} evaluations failed"
-        return Status.BUDGET, f"the budget of {self.budget} evaluations is used"
+        return self._polished() if self.polish else (Status.BUDGET, self._used_up())
+
+    def _submit(self, x: Array) -> None:
+        """Start an evaluation."""
+        point = self.optimizer.box.as_dict(x) if self.named else x.copy()
+        self._running[self.workers.submit(self.task, point)] = x
+        self._show()
+
+    def _finish_running(self) -> None:
+        """Wait for what is being evaluated."""
+        while self._running:
+            self._take_answers()
+
+    def _used_up(self) -> str:
+        return f"the budget of {self.budget} evaluation{'s' if self.budget > 1 else ''} is used"
 
     def _take_answers(self) -> tuple[Status, str] | None:
         """Wait for an answer and record all that have come; a reason to stop, if there is one.
@@ -110,6 +132,7 @@ class Run:
         for future in [future for future in self._running if future.done()]:
             with uninterrupted():
                 self._record(future)
+            self._log()
             self._show()
             if self.callback is not None:
                 try:
@@ -147,7 +170,7 @@ class Run:
 
     def _points(self) -> Iterator[Array]:
         """Points that were asked before and never told, the user's, then the method's, up to the budget."""
-        left = max(0, self.budget - len(self.optimizer.history))
+        left = max(0, self.budget - self.polish - len(self.optimizer.history))
         before = [self.optimizer.ask() for _ in range(min(left, len(self.optimizer.pending)))]
         yield from [*before, *self.first][:left]
         for _ in range(left - len(before) - len(self.first)):
@@ -193,6 +216,14 @@ class Run:
     def _gradients(self) -> int:
         return int(self.optimizer.history.has_grad.any(axis=1).sum())
 
+    def _log(self) -> None:
+        """A line for each evaluation, for who configures Python's logging."""
+        history, reasons = self.optimizer.history, self.optimizer.reasons
+        if _LOGGER.isEnabledFor(logging.INFO) and len(history):
+            best = f"{self.optimizer.best.y:.10g}" if history.has_y.any() else "-"
+            value = f"{history.y[-1]:.10g}" if history.has_y[-1] else "failed"
+            _LOGGER.info("evaluation %d (%s): %s, best %s", len(history), reasons[-1], value, best)
+
     def _show(self) -> None:
         if self.bar is not None:
             self.bar.update(self.optimizer, running=len(self._running))
@@ -201,14 +232,37 @@ class Run:
         """The reason to stop by `tol`, if there is one."""
         if self.tol is None:
             return None
-        slope, gain = handle(self.optimizer).convergence()
+        study = handle(self.optimizer)
+        slope, gain = study.convergence()
         measured = {"projected gradient": slope, "expected improvement": gain}
         known = {name: value for name, value in measured.items() if value is not None}
         if not known or any(value > self.tol for value in known.values()):
             return None
-        if (slope is None and self._gradients()) or (
-            gain is None and handle(self.optimizer).strategy.expects_improvement
-        ):
+        if (slope is None and self._gradients()) or (gain is None and study.strategy.expects_improvement):
+            return None
+        if not is_stalled(study.data, self.tol):
             return None
         listed = " and ".join(f"{name} {value:.1e}" for name, value in known.items())
         return f"converged: {listed} at most tol = {self.tol:g}"
+
+    def _polished(self) -> tuple[Status, str]:
+        """Go on with L-BFGS-B from the best point, one evaluation after the other, until it or the budget ends."""
+        study = handle(self.optimizer)
+        # Without its own points, so that a resumed run starts where the first one did.
+        searched = study.data[[row for row, reason in enumerate(study.reasons) if reason != POLISH]]
+        if not searched.has_y.any():
+            return Status.BUDGET, self._used_up()
+        start = np.array(searched.x[np.where(searched.has_y, searched.y, -np.inf).argmax()])
+        step = first_step(searched, start)
+        while len(self.optimizer.history) < self.budget:
+            unit = next_point(study.data, start, step)
+            if unit is None:
+                return Status.CONVERGED, "converged: the last digits are polished"
+            x = np.array(study.box.from_unit(unit))
+            if not contains(study.pending.units, unit):  # a run that was interrupted had asked for it
+                study.request(x, POLISH)
+            self._submit(x)
+            while self._running:
+                if (stop := self._take_answers()) is not None and stop[0] is not Status.CONVERGED:
+                    return stop
+        return Status.BUDGET, self._used_up()

@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
 from eign.arrays import Array, Mask, as_floats
 from eign.data import Numbers, Observations, to_unit
-from eign.formulas.stationarity_numpy import projected_gradient
 from eign.interrupts import uninterrupted
 from eign.numerics.threads import pinned_threads
 from eign.space import SAME_POINT, Box
 from eign.strategies.design import design_point
 from eign.strategies.registry import strategy
 from eign.strategies.strategy import Belief, Proposal, State, Strategy
+from eign.study.convergence import Convergence, convergence
 from eign.study.definition import Definition
 from eign.study.events import Ask, Event, Retract, Tell, event_from_json
 from eign.study.gradient_check.check import PROBE, new_faults, probe_point
@@ -35,18 +35,6 @@ from eign.study.storage.study_file import StudyFile
 
 class MethodFailedWarning(RuntimeWarning):
     """A method could not propose a point, which is a bug; the study went on without it."""
-
-
-class Convergence(NamedTuple):
-    """How near a study is to an optimum; each is None where it is not known.
-
-    Attributes:
-        projected_gradient: Its norm at the best point, in the unit cube and over the standard deviation of the values.
-        expected_improvement: What the method expects of the last point it proposed, over the same deviation.
-    """
-
-    projected_gradient: float | None
-    expected_improvement: float | None
 
 
 @final
@@ -63,8 +51,8 @@ class Study:
         self.data = Observations.empty(self.box.free_dim)
         self.reasons: list[str] = []
         self.pending = Pending(self.box)
-        self._state, self._gain = state, gain
-        self._before_proposal = (state, gain)
+        self._state, self._gains = state, [] if gain is None else [gain]
+        self._before_proposal = (state, list(self._gains))
         self._is_restored = True
         self._best_row: int | None = None
         self._warned = self._warned_of_contradiction = False
@@ -87,7 +75,7 @@ class Study:
         """Plain data, whose entries are the arguments of `from_json`."""
         return {
             "definition": self.definition.to_json(),
-            "state": {**self._state.to_json(), "expected_improvement": self._gain},
+            "state": self._state.to_json(),
             "events": [event.to_json() for event in self.log],
         }
 
@@ -106,7 +94,7 @@ class Study:
         """What the method carries to its next proposal."""
         if not self._is_restored:
             self._state, self._is_restored = self.strategy.restored(self._state), True
-            self._before_proposal = (self._state, self._gain)
+            self._before_proposal = (self._state, list(self._gains))
         return self._state
 
     def ask(self, count: int) -> Array:
@@ -118,6 +106,12 @@ class Study:
             if len(again) < count:
                 fresh = self._ask_fresh(count - len(again))
             return np.concatenate([self.pending.claim(again), fresh])
+
+    def request(self, x: Array, reason: str) -> None:
+        """Hand out a point (d,), user units, that the method did not propose; it is pending until it is told."""
+        with self._mutex:
+            self._check_not_a_view()
+            self._record(Ask(np.reshape(x, (1, -1)), (reason,)), self._state)
 
     def propose(self, pending: Numbers, *, number: int) -> Proposal:
         """What `ask` would give after `number` others, of which just the `pending` ones are not told; user units.
@@ -135,16 +129,16 @@ class Study:
             before = self.state
             state = replace(before, asked=operator.index(number))
             [proposal], state = self._proposals(state, self.box.to_unit(points), 1)
-            self._before_proposal = (before, self._gain)
+            self._before_proposal = (before, list(self._gains))
             self._state = replace(state, asked=before.asked)
-            self._keep_gain(proposal.expected_improvement)
+            self._gains += [] if proposal.expected_improvement is None else [proposal.expected_improvement]
             return proposal._replace(x=np.array(self.box.from_unit(proposal.x)))
 
     def withdraw(self) -> None:
         """Undo the last `propose`, right after it: its point will not be evaluated, and is no step of the method."""
         with self._mutex:
             self._check_not_a_view()
-            self._state, self._gain = self._before_proposal
+            self._state, self._gains = self._before_proposal
 
     def tell(self, told: Observations) -> None:
         """Record evaluations, user units."""
@@ -192,14 +186,9 @@ class Study:
 
     def convergence(self) -> Convergence:
         """How near the best point is to an optimum, as far as it is known."""
-        values = self.data.y[self.data.has_y]
-        spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-        if not spread > 0.0:
+        if not self.data.has_y.any():
             return Convergence(None, None)
-        row = self.best_row()
-        norm = float(np.linalg.norm(projected_gradient(self.data.x[row], self.data.grad[row])))
-        gain = self._gain
-        return Convergence(norm / spread if np.isfinite(norm) else None, None if gain is None else gain / spread)
+        return convergence(self.data, self.best_row(), self._gains)
 
     def belief(self) -> Belief | None:
         """What the method believes of f and looks for next; changes nothing."""
@@ -237,8 +226,7 @@ class Study:
         match event:
             case Ask(x, reasons, gains):
                 self.pending.add(x, reasons)
-                for gain in gains:
-                    self._keep_gain(gain)
+                self._gains += [gain for gain in gains if gain is not None]
             case Tell(told):
                 data = self._inside(told)
                 self.data = self.data.followed_by(data)
@@ -250,12 +238,8 @@ class Study:
                 self.reasons = [self.reasons[row] for row in kept]
         self.log.append(event)
         self._state = state
-        self._before_proposal = (state, self._gain)
+        self._before_proposal = (state, list(self._gains))
         self._best_row = None
-
-    def _keep_gain(self, gain: float | None) -> None:
-        """Of a point that the method has no expectation of, the last one stays."""
-        self._gain = self._gain if gain is None else gain
 
     def _check_not_a_view(self) -> None:
         if self.is_view:
@@ -300,8 +284,8 @@ class Study:
         return [Proposal(x, "fallback") for x in points], replace(state, asked=state.asked + count)
 
     def probes(self) -> int:
-        """Points asked for that the method did not propose."""
-        return sum(len(event.x) for event in self.log if isinstance(event, Ask)) - self._state.asked
+        """Points asked for to check the gradient."""
+        return sum(event.reasons.count(PROBE) for event in self.log if isinstance(event, Ask))
 
     def _widths(self) -> Array:
         """What the cube's units are in the user's at each point told, `n x d`."""

@@ -179,12 +179,13 @@ def export(
     ],
 ) -> None:
     """Write all evaluations to a table; also while the study is in use."""
-    from eign.exchange.tables import study_columns, write_columns
+    from eign.exchange.tables import write_table
     from eign.study.optimizer import Optimizer
 
     view = Optimizer.view(study)
-    write_columns(to, study_columns(view.history, view.box.names, view.reasons))
-    typer.echo(f"{len(view.history)} evaluations to {to}")
+    write_table(to, view.history, names=view.box.names, reasons=view.reasons)
+    count = len(view.history)
+    typer.echo(f"{count} evaluation{'s' * (count != 1)} to {to}")
 
 
 def add_installed_commands() -> None:

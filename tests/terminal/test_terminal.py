@@ -136,7 +136,7 @@ def test_a_laboratory_with_a_spreadsheet(here, run):
     assert run("init", "lab.db", "spec.toml")[0] == 1
     code, table, _ = run("ask", "lab.db", "-n", 3, "--format", "csv")
     lines = table.splitlines()
-    assert lines[0] == "a,b,y,d_a,d_b,reason"
+    assert lines[0] == "a,b,value,gradient_a,gradient_b,reason"
     assert len(lines) == 4
     assert run("ask", "lab.db", "--pending", "--format", "csv")[1] == table
     # Two are measured, one of them fails, and the third waits.
@@ -146,7 +146,7 @@ def test_a_laboratory_with_a_spreadsheet(here, run):
     code, out, _ = run("tell", "lab.db", "filled.csv")
     assert (code, out) == (
         0,
-        "told 2 (1 failed); 1 rows without a value left out; 2 evaluations in all, 1 pending; best 1.5\n",
+        "told 2 (1 failed); 1 row without a value left out; 2 evaluations in all, 1 pending; best 1.5\n",
     )
     assert run("tell", "lab.db", "filled.csv")[1].startswith("told 0; 2 were known already; ")
     assert run("ask", "lab.db")[1] not in table

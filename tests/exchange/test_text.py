@@ -1,13 +1,15 @@
 """Points and evaluations as JSON and CSV, and a study as text."""
 
 import json
+import math
 import os
 
 import numpy as np
 import pytest
 
 from eign import Box, Observations, Optimizer
-from eign.exchange.status import describe, plot, summarize
+from eign.exchange.printing import plot_lines
+from eign.exchange.status import describe, summarize
 from eign.exchange.text import (
     evaluation_by_hand,
     evaluations_from_text,
@@ -153,9 +155,63 @@ def test_status(tmp_path):
 
 def test_the_plot_goes_down_for_minimizing_and_up_for_maximizing():
     values = [5.0, None, 3.0, 4.0, 1.0]
-    down, up = plot(values, maximize=False), plot([None if v is None else -v for v in values], maximize=True)
+    mirrored = [None if v is None else -v for v in values]
+    down, up = plot_lines(values, maximize=False), plot_lines(mirrored, maximize=True)
     assert down[1].strip().startswith("5.6")
     assert [line.split("|")[1] for line in down[1:9] if "|" in line][-1] == "    *"
     assert next(line.split("|")[1] for line in up[1:9] if "|" in line) == "    *"
-    assert plot([1.0, None], maximize=False) == []
-    assert len(plot([2.0] * 500, maximize=False)[1]) < 80
+    assert plot_lines([1.0, None], maximize=False) == []
+
+
+def test_the_plot_is_logarithmic_where_that_shows_more():
+    falling = [10.0 ** (3 - i) for i in range(8)]
+    for values, maximize in ((falling, False), ([-value for value in falling], True)):
+        lines = plot_lines(values, maximize=maximize)
+        assert lines[-1].endswith("; log scale")
+        assert sum("*" in line for line in lines[1:-1]) >= 7  # a line of its own for each
+        assert any(line.strip().startswith(("0.0001", "-0.0001")) for line in lines)
+    assert "log" not in plot_lines([3.0, -1.0, -1000.0], maximize=False)[-1]
+    assert "log" not in plot_lines([3.0, 2.0, 1.0], maximize=False)[-1]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[2.0] * 500, [0.0, 0.0], [1e308, -1e308], [1e-300, 5e-324], [1e12, 1e-300], [1e300, 0.0, -1e300, math.inf]],
+)
+def test_the_plot_fits_whatever_the_values(values):
+    for maximize in (False, True):
+        lines = plot_lines(values, maximize=maximize, width=80)
+        assert max(map(len, lines)) <= 80
+        assert "nan" not in "".join(lines)
+        assert any("*" in line for line in lines[:-1])
+
+
+NAMES = ["inlet_temperature_of_the_second_stage_reactor", *"bcdefghijkl"]
+
+
+def test_a_study_of_twelve_coordinates_fits_into_80_columns(tmp_path):
+    box = Box(dict.fromkeys(NAMES, (1e-300, 1000000000000.0)))
+    with Optimizer(box, method="sobol", seed=0, storage=tmp_path / "study.db") as study:
+        for i, x in enumerate(study.ask(20)):
+            study.tell(x, 10.0 ** (12 - 16 * i), [1e-300] * 11 + [None])
+        study.ask(3)
+    lines = describe(summarize(tmp_path / "study.db"), width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    at = lines.index("best point")
+    assert [line.split()[0] for line in lines[at + 2 : at + 14]][1:] == NAMES[1:]
+    assert [line.split()[2] for line in lines[at + 2 : at + 14]] == ["1e-300"] * 11 + ["not"]
+    assert "|gradient|   3.32e-300" in lines
+
+
+def test_escapes_in_a_study_do_not_reach_the_terminal(tmp_path):
+    path = tmp_path / "study.db"
+    with Optimizer({"a\x1b[2J": (0, 1)}, method="sobol", seed=0, storage=path) as study:
+        study.tell([0.5], 1.0, [2.0])
+        study.ask()
+        summary = summarize(path)
+    summary["holder"] = "process 1 of \x1b]0;owned\x07root\nbest value   0"
+    summary["pending"][0]["reason"] = "\x9b31m"
+    text = describe(summary)
+    assert all(line.isprintable() for line in text.splitlines())
+    assert "\\x1b]0;owned" in text
+    assert "\nbest value   0" not in text

@@ -108,6 +108,14 @@ def test_a_failure_shows_the_end_of_stderr(program, tmp_path):
     assert "\n50\n" not in str(caught.value)
 
 
+def test_a_line_without_an_end_is_cut(program):
+    path = program("head -c 30000000 /dev/zero | tr '\\0' x >&2; printf '\\nend\\n' >&2; exit 3")
+    with pytest.raises(CommandError) as caught:
+        Command([path])([0.0])
+    assert len(str(caught.value)) < 1000
+    assert str(caught.value).endswith("x\nend")
+
+
 @pytest.mark.parametrize(
     ("script", "message"),
     [
@@ -192,7 +200,9 @@ def test_paths_are_made_absolute_and_texts_are_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("answer.json").write_text('{"value": 5}')
     assert Command(["cat", Path("answer.json")])([0.0]).value == 5
-    with pytest.raises(CommandError, match=r"without answer.json: pass Path\('answer.json'\), which is absolute"):
+    with pytest.raises(
+        CommandError, match=r"without answer.json: give its absolute path; in Python Path\('answer.json'\)"
+    ):
         Command(["cat", "answer.json"])([0.0])
 
 

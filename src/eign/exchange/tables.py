@@ -38,8 +38,8 @@ def read_table(path: str | os.PathLike[str], bounds: Any) -> Observations:
     """Evaluations from a CSV or Parquet file, for `Optimizer.tell`.
 
     Columns go by name: the coordinates (x0, x1 and so on if the bounds have no names), `value`, and where they are
-    known `gradient_` and the name, `value_variance`, `gradient_variance_` and the name. The older names `y`, `d_` and the
-    name, `y_var`, `d_` and the name and `_var` are read too. Empty cells are missing, and `nan` as the value is a
+    known `gradient_` and the name, `value_variance`, `gradient_variance_` and the name. The older names `y`, `d_` and
+    the name, `y_var`, `d_` and the name and `_var` are read too. Empty cells are missing, and `nan` as the value is a
     failed evaluation, or a gradient alone. Rows with neither value nor gradient are left out, and columns that look
     like none of these are ignored.
 

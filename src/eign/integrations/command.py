@@ -31,8 +31,10 @@ from eign.interrupts import uninterrupted
 Point = list[float] | dict[str, float]
 
 _INPUT, _OUTPUT, _STDOUT, _STDERR = "input.json", "output.json", "stdout.txt", "stderr.txt"
-# How much is shown of what the program printed: lines of stderr, characters of an answer that is no JSON.
+# How much is shown of what the program printed: lines of stderr, characters of each (one line may have a hundred
+# megabytes), and characters of an answer that is no JSON.
 _TAIL: Final = 20
+_LINE: Final = 300
 _EXCERPT: Final = 200
 
 
@@ -175,16 +177,14 @@ class Command:
         """The error with what helps to find its reason."""
         place = "" if self._directory is None else f"; see {directory}"
         lines = [f"{Path(self._argv[0]).name} {error}{place}"]
-        printed = (directory / _STDERR).read_text(errors="replace").rstrip() if (directory / _STDERR).exists() else ""
-        if printed:
-            lines += ["the end of its stderr:", *printed.splitlines()[-_TAIL:]]
+        if printed := _last_lines(directory / _STDERR):
+            lines += ["the end of its stderr:", *printed]
         for part in self._argv[1:]:
             # os.path says False where pathlib raises, as for a program text that is too long for a name.
             is_there = os.path.isfile(self._start / part)
             if is_there and not os.path.isabs(part) and not os.path.exists(directory / part):
-                lines.append(
-                    f"it ran in a directory of its own, without {part}: pass Path({part!r}), which is absolute"
-                )
+                advice = f"give its absolute path; in Python Path({part!r}) is made absolute"
+                lines.append(f"it ran in a directory of its own, without {part}: {advice}")
         return "\n".join(lines)
 
     @contextmanager
@@ -232,6 +232,16 @@ def _plain(point: Any, names: Sequence[str] | None) -> Point:
     if len(names) != len(values):
         raise ValueError(f"names={list(names)}: {len(names)} names for points of {len(values)} coordinates")
     return dict(zip(names, values, strict=True))
+
+
+def _last_lines(path: Path) -> list[str]:
+    """The end of a text file, in lines that can be shown."""
+    if not path.exists():
+        return []
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL * _LINE))
+        text = file.read().decode(errors="replace").rstrip()
+    return [line if len(line) <= _LINE else f"...{line[-_LINE:]}" for line in text.splitlines()[-_TAIL:]]
 
 
 def _filled(part: str, paths: Mapping[str, str]) -> str:

@@ -88,6 +88,7 @@ class Run:
 
     def _evaluate_all(self) -> tuple[Status, str]:
         points = self._points()
+        self._show()  # what a resumed study has already
         while True:
             for x in islice(points, max(0, self.workers.count() - len(self._running))):
                 point = self.optimizer.box.as_dict(x) if self.named else x.copy()
@@ -98,8 +99,8 @@ class Run:
             if (stop := self._take_answers()) is not None:
                 return stop
         if not self.optimizer.history.has_y.any():
-            return Status.NOTHING_KNOWN, f"all {len(self.optimizer.history)} evaluations failed"
-        return Status.BUDGET, f"the budget of {self.budget} evaluations is used"
+            return Status.NOTHING_KNOWN, _all_failed(len(self.optimizer.history))
+        return Status.BUDGET, f"the budget of {self.budget} evaluation{'s' * (self.budget > 1)} is used"
 
     def _take_answers(self) -> tuple[Status, str] | None:
         """Wait for an answer and record all that have come; a reason to stop, if there is one.
@@ -172,7 +173,8 @@ class Run:
         self.optimizer.tell(x, told.value, told.gradient, told.value_variance, told.gradient_variance)
 
     def _explained(self, error: Exception, x: Array) -> Exception:
-        where = f"in evaluation {len(self.optimizer.history) + 1}, at x = {x.tolist()}"
+        point = x.tolist() if self.optimizer.box.names is None else self.optimizer.box.as_dict(x)
+        where = f"in evaluation {len(self.optimizer.history) + 1}, at x = {point}"
         error.add_note(where)
         if not isinstance(error, StopIteration):
             return error
@@ -212,3 +214,7 @@ class Run:
             return None
         listed = " and ".join(f"{name} {value:.1e}" for name, value in known.items())
         return f"converged: {listed} at most tol = {self.tol:g}"
+
+
+def _all_failed(count: int) -> str:
+    return "the only evaluation failed" if count == 1 else f"all {count} evaluations failed"

@@ -108,7 +108,8 @@ def init(
     described = read_spec(spec)
     if study.exists():
         raise FileExistsError(f"{study} exists; `eign status {study}` shows it, for a new study give another name")
-    with Optimizer(described.box, storage=study, maximize=described.maximize, **described.study) as made:
+    settings = {**described.study, "budget": described.settings.get("budget")}
+    with Optimizer(described.box, storage=study, maximize=described.maximize, **settings) as made:
         dim = counted(made.box.dim, "coordinate")
         typer.echo(f"{study}: {dim}, method {made.method}, seed {made.seed}")
 
@@ -179,6 +180,24 @@ def tell(
 
 
 @app.command()
+def retract(
+    study: StudyArgument,
+    x: Annotated[str, typer.Option("--x", help="The point, 0.5,2 or a=0.5,b=2, with all its digits.")],
+    wait: WaitOption = 30.0,
+) -> None:
+    """Take back what was told at a point, as if it had never been; to correct a value, tell it anew."""
+    from eign.exchange.printing import counted
+    from eign.exchange.text import numbers_from_text
+    from eign.study.optimizer import Optimizer
+
+    _check_exists(study)
+    with Optimizer.resume(study, reissue=False, wait=wait) as opened:
+        taken = opened.retract(numbers_from_text(x, opened.box, "x"))
+        left = len(opened.history)
+    typer.echo(f"retracted {counted(taken, 'evaluation')}; {counted(left, 'evaluation')} left")
+
+
+@app.command()
 def status(
     study: StudyArgument,
     as_json: Annotated[bool, typer.Option("--json", help="All of it, for programs.")] = False,
@@ -213,7 +232,9 @@ def plot(
         save_study(view, to)
         typer.echo(f"a picture of {len(view.history)} evaluations to {to}")
         return
-    lines = plot_lines(view.history.y.tolist(), maximize=handle(view).definition.maximize, width=terminal_width(), height=18)
+    lines = plot_lines(
+        view.history.y.tolist(), maximize=handle(view).definition.maximize, width=terminal_width(), height=18
+    )
     typer.echo("\n".join(lines[1:]) if lines else f"{study}: nothing to plot, fewer than two values are told")
 
 

@@ -165,6 +165,17 @@ def test_a_laboratory_with_a_spreadsheet(here, run):
     assert json.loads((here / "out.json").read_text())[2]["reason"] == "told"
 
 
+def test_a_wrong_entry_is_taken_back(here, run):
+    run("init", "lab.db", "spec.toml")
+    for x in ("0.5,3", "0.5,4"):
+        run("tell", "lab.db", "--x", x, "--y", "-1000")
+    assert run("retract", "lab.db", "--x", "a=0.5,b=3") == (0, "retracted 1 evaluation; 1 evaluation left\n", "")
+    assert run("tell", "lab.db", "--x", "0.5,3", "--y", "1")[1].startswith("told 1; 2 evaluations in all")
+    code, _, err = run("retract", "lab.db", "--x", "0,1")
+    assert (code, err) == (1, "eign: error: there is nothing to retract at x = [0.0, 1.0]: it was never told\n")
+    assert "evaluations  2 of 10\n" in run("status", "lab.db")[1]
+
+
 def test_json_in_and_out(here, run):
     run("init", "lab.db", "spec.toml")
     code, out, _ = run("ask", "lab.db", "-n", 2)

@@ -1,5 +1,6 @@
 """The terminal as a user meets it: the installed command, its output, exit codes and errors."""
 
+import json
 import re
 import subprocess
 import sys
@@ -109,13 +110,31 @@ def test_interruption_is_reported_without_a_traceback(capsys, monkeypatch):
 
 def test_demo_compares_methods_and_writes_a_figure(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("eign.demo.BUDGET", 15)
     monkeypatch.setattr("eign.demo.SEEDS", (0, 1))
     assert cli.main(["demo"]) == 0
     shown = capsys.readouterr().out
-    for name in ("auto", "ei-gn", "l-bfgs", "cma-es"):
-        assert re.search(rf"│ {name} +│ +[\d.]+ ± [\d.]+", shown)
+    for name, gradients in (("auto", "yes"), ("ei-gn", "yes"), ("log-ei", "no"), ("l-bfgs", "yes"), ("cma-es", "no")):
+        assert re.search(rf"│ {name} +│ +{gradients} │ +[\d.]+ ± [\d.]+ │ +[\d.]+ ± [\d.]+ │ +\d of 2 │", shown)
+    assert max(map(len, shown.splitlines())) <= 80
     assert (tmp_path / "eign-demo.png").read_bytes().startswith(b"\x89PNG")
+    assert not any(name.startswith("eign_lab.") and name != "eign_lab.commands" for name in _loaded_by_the_demo())
+
+
+def _loaded_by_the_demo():
+    program = "import sys, json, eign.demo; print(json.dumps(list(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    return json.loads(result.stdout)
+
+
+def test_demo_takes_the_first_seeds_and_the_budget_of_the_paper():
+    from eign import demo
+    from eign_lab.papers.ei_gn.experiments import EXPERIMENTS
+
+    problems = {problem.name: problem for problem in EXPERIMENTS["synthetic"].problems}
+    assert problems[demo.PROBLEM].budget == demo.BUDGET
+    assert tuple(range(10)) == demo.SEEDS
 
 
 def test_methods_and_problems_are_listed(capsys):

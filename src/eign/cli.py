@@ -309,5 +309,5 @@ def _plain_warnings() -> Iterator[None]:
         _say("warning", str(message))
 
     with warnings.catch_warnings():
-        warnings.showwarning = show  # type: ignore[assignment]
+        warnings.showwarning = show
         yield

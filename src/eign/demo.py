@@ -134,8 +134,9 @@ def _draw(problem: Problem, runs: dict[str, list[DemoRun]], figure: Path) -> Non
         name if METHODS[name] else f"{name} (no gradients)": np.stack([run.best for run in of_method])
         for name, of_method in runs.items()
     }
-    drawing = Figure(figsize=(6.4, 4.0), layout="constrained")
+    drawing = Figure(figsize=(8.0, 4.0), layout="constrained")
     axes = drawing.subplots()
     compare(curves, maximize=True, optimum=problem.optimum, axes=axes)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)  # the curves fill the axes
     axes.set_title(f"{problem.name}: mean and standard error of {len(SEEDS)} seeds", loc="left", fontsize=10)
     drawing.savefig(figure, dpi=150)

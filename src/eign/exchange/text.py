@@ -145,12 +145,12 @@ def _objects(text: str, source: str) -> tuple[list[dict[str, Any]], int]:
         found, skipped = read_json(text), 0
     except ValueError as whole:
         lines = [line for line in text.splitlines() if line.strip()]
-        objects = [_object(line) for line in lines]
-        skipped = next((i for i, entry in enumerate(objects) if entry is not None), len(lines))
-        found = objects[skipped:]
+        parsed = [_object(line) for line in lines]
+        skipped = next((i for i, entry in enumerate(parsed) if entry is not None), len(lines))
+        found = parsed[skipped:]
         if not found or None in found or any(line.lstrip().startswith('{"') for line in lines[:skipped]):
             raise ValueError(f"{source}: expected JSON: {whole}") from None
-    objects = found if isinstance(found, list) else [found]
+    objects: list[Any] = found if isinstance(found, list) else [found]
     if not all(isinstance(entry, dict) for entry in objects):
         raise ValueError(f"{source}: expected JSON objects with x and value")
     return objects, skipped

@@ -118,6 +118,12 @@ def test_a_column_that_would_be_lost_is_an_error(header, message):
             read(f"{header}\n{rows}", Box({"a": (0, 1), "b": (0, 1)}))
 
 
+def test_gradients_of_coordinates_without_names_are_not_lost_either():
+    for header in ("x0,x1,value,g0,g1", "x0,x1,value,dx0,dx1", "x0,x1,value,grad0,grad1", "x0,x1,value,d0,d1"):
+        with pytest.raises(ValueError, match=f"the column '{header.split(',')[3]}' is unknown"):
+            read(f"{header}\n0,0,1,2,3\n", Box([(0, 1)] * 2))
+
+
 def test_a_row_with_a_gradient_and_no_value_is_an_error_unless_it_says_so():
     box = Box({"a": (0, 1)})
     with pytest.raises(

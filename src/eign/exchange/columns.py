@@ -143,4 +143,6 @@ def _resembles(name: str, box: Box) -> bool:
     stems = {word if word in coordinates else re.sub(r"\d+$", "", word) for word in words}
     partials = {word for word in words if word[0] in "dg" and word[1:] in coordinates}
     rest = stems - coordinates - partials
+    if box.names is None and re.fullmatch(r"(g|d|dx|df|dy)_?\d+", name.casefold()):
+        return True  # g0, g1 beside x0, x1
     return bool(words) and rest <= _WORDS | _SHORT_WORDS and bool(rest & _WORDS or partials or (rest and stems - rest))

@@ -24,8 +24,8 @@ from typing import Any, Final, Literal, final
 import numpy as np
 
 from eign.evaluation import AnswerError, Evaluation
-from eign.integrations.guard import GuardedProgram
 from eign.exchange.answers import checked_answer, read_json
+from eign.integrations.guard import GuardedProgram
 from eign.interrupts import uninterrupted
 
 Point = list[float] | dict[str, float]

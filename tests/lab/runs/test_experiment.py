@@ -191,7 +191,7 @@ def test_experiments_come_from_a_toml_file(tmp_path):
     [
         ({"experiment": "colour = 1"}, r"line 4: experiment\[0\].colour: there is no key 'colour'. Known: id, title"),
         ({"experiment": "title = 1"}, r"experiment\[0\].title: expected a text, got 1"),
-        ({"problem": "restarts = true"}, r"problem\[0\].restarts: expected a whole number, at least 1, got True"),
+        ({"problem": "restarts = true"}, r"problem\[0\].restarts: expected a whole number, at least 0, got True"),
         ({"problem": "checkpoints = [1.5]"}, r"problem\[0\].checkpoints: expected whole numbers"),
         ({"problem": "checkpoints = [10]"}, r"problem\[0\]: ackley-3: checkpoints \[10\]"),
         ({"problem": "options = {shifted = {}}"}, r"problem\[0\]: shifted: give either"),

@@ -365,3 +365,17 @@ def test_usable_is_the_same_object_where_nothing_failed():
     assert seen.usable is seen
     assert len(seen.append([0.5, 0.5], np.inf).usable) == 2
     assert np.isnan(seen.append([0.5, 0.5], 1.0, [np.inf, 1.0]).usable.grad[2, 0])
+
+
+def test_masked_entries_are_missing():
+    masked = np.ma.masked_array([1, 2], mask=[False, True])
+    told = Observations.empty(2).append([0.5, 0.5], np.ma.masked, masked)
+    assert not told.has_y.any()
+    np.testing.assert_array_equal(told.grad, [[1.0, np.nan]])
+    many = Observations(
+        [[0.0], [1.0]], np.ma.masked_invalid([3.0, np.nan]), np.ma.masked_array([[1.0], [2.0]], [[1], [0]])
+    )
+    np.testing.assert_array_equal(many.y, [3.0, np.nan])
+    np.testing.assert_array_equal(many.grad, [[np.nan], [2.0]])
+    with pytest.raises(ValueError, match="x must be finite"):
+        Observations(np.ma.masked_array([[1.0]], mask=True))

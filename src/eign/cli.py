@@ -1,11 +1,13 @@
 """The terminal: parses, calls, prints. Each command's work is done in the room it belongs to.
 
-Errors take one line and exit code 1 (2 for wrong usage); `--debug` shows the traceback instead.
+Errors go to stderr with exit code 1 (2 for wrong usage); `--debug` shows the traceback instead.
 """
 
 import json
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -60,19 +62,19 @@ def demo() -> None:
 @app.command()
 def methods() -> None:
     """List the methods, with one line each."""
+    from eign.exchange.printing import listed, terminal_width
     from eign.strategies import methods as registered
 
-    for name, summary in registered().items():
-        typer.echo(f"{name:<12} {summary}")
+    typer.echo("\n".join(listed(registered(), width=terminal_width())))
 
 
 @app.command()
 def problems() -> None:
     """List the test problems, with one line each."""
+    from eign.exchange.printing import listed, terminal_width
     from eign.problems import summaries
 
-    for name, summary in summaries().items():
-        typer.echo(f"{name:<18} {summary}")
+    typer.echo("\n".join(listed(summaries(), width=terminal_width())))
 
 
 @app.command()
@@ -99,12 +101,17 @@ def init(
     spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="Bounds, method, seed, maximize, options.")],
 ) -> None:
     """Begin a study for `ask` and `tell`, where no process stays alive."""
+    from eign.exchange.printing import counted
     from eign.exchange.spec import read_spec
     from eign.study.optimizer import Optimizer
 
     described = read_spec(spec)
-    with Optimizer(described.box, storage=study, maximize=described.maximize, **described.study) as made:
-        typer.echo(f"{study}: {made.box.dim} coordinates, method {made.method}, seed {made.seed}")
+    if study.exists():
+        raise FileExistsError(f"{study} exists; `eign status {study}` shows it, for a new study give another name")
+    settings = {**described.study, "budget": described.settings.get("budget")}
+    with Optimizer(described.box, storage=study, maximize=described.maximize, **settings) as made:
+        dim = counted(made.box.dim, "coordinate")
+        typer.echo(f"{study}: {dim}, method {made.method}, seed {made.seed}")
 
 
 @app.command()
@@ -118,17 +125,22 @@ def ask(
     wait: WaitOption = 30.0,
 ) -> None:
     """Print the next points to evaluate; they are pending until they are told."""
+    from eign.exchange.printing import printable
     from eign.exchange.text import points_as_text
     from eign.study.handle import handle
     from eign.study.optimizer import Optimizer
 
+    _check_exists(study)
     if pending:
         view = Optimizer.view(study)
         points, reasons = view.pending, handle(view).pending.reasons
     else:
         with Optimizer.resume(study, reissue=False, wait=wait) as view:
             points, reasons = view.ask(number), handle(view).pending.reasons[-number:]
-    typer.echo(points_as_text(points, reasons, view.box, as_csv=as_format is PointFormat.CSV), nl=False)
+    text = points_as_text(points, reasons, view.box, as_csv=as_format is PointFormat.CSV)
+    # A file gets every byte; a terminal would obey escapes that a study's file may hold.
+    lines = [printable(line) for line in text.splitlines()] if sys.stdout.isatty() else text.splitlines()
+    typer.echo("".join(f"{line}\n" for line in lines), nl=False)
 
 
 @app.command()
@@ -146,17 +158,43 @@ def tell(
     """Report evaluations: from a file, from stdin, or one by --x, --y and --gradient."""
     from eign.exchange.text import evaluation_by_hand, evaluations_from_text, tell_new
     from eign.study.optimizer import Optimizer
+    from eign.study.storage.study_file import StorageError
 
     if (x is None) != (y is None) or (x is None and gradient is not None):
         raise typer.BadParameter("give --x and --y together, with or without --gradient")
     asked = None if point is None else point.read_text()
     text = "" if x is not None else sys.stdin.read() if str(source) == "-" else source.read_text()
+    name = "stdin" if str(source) == "-" else str(source)
+    _check_exists(study)
+    try:
+        with Optimizer.resume(study, reissue=False, wait=wait) as opened:
+            if x is not None and y is not None:
+                rows = evaluation_by_hand(x, y, gradient, opened.box)
+            else:
+                rows = evaluations_from_text(text, opened.box, name, point=asked)
+            typer.echo(tell_new(opened, rows))
+    except StorageError as error:
+        # The study would keep it in memory for the next call; here the process ends.
+        reason = error.__cause__ if isinstance(error.__cause__, StorageError) else error
+        raise StorageError(f"{reason}. Nothing was recorded: tell it again") from error
+
+
+@app.command()
+def retract(
+    study: StudyArgument,
+    x: Annotated[str, typer.Option("--x", help="The point, 0.5,2 or a=0.5,b=2, with all its digits.")],
+    wait: WaitOption = 30.0,
+) -> None:
+    """Take back what was told at a point, as if it had never been; to correct a value, tell it anew."""
+    from eign.exchange.printing import counted
+    from eign.exchange.text import numbers_from_text
+    from eign.study.optimizer import Optimizer
+
+    _check_exists(study)
     with Optimizer.resume(study, reissue=False, wait=wait) as opened:
-        if x is not None and y is not None:
-            rows = evaluation_by_hand(x, y, gradient, opened.box)
-        else:
-            rows = evaluations_from_text(text, opened.box, str(source), point=asked)
-        typer.echo(tell_new(opened, rows))
+        taken = opened.retract(numbers_from_text(x, opened.box, "x"))
+        left = len(opened.history)
+    typer.echo(f"retracted {counted(taken, 'evaluation')}; {counted(left, 'evaluation')} left")
 
 
 @app.command()
@@ -165,10 +203,39 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="All of it, for programs.")] = False,
 ) -> None:
     """Show best value, gradient, convergence and what is pending; also while the study is in use."""
+    from eign.exchange.printing import terminal_width
     from eign.exchange.status import describe, summarize
 
+    _check_exists(study)
     summary = summarize(study)
-    typer.echo(json.dumps(summary, indent=1, allow_nan=False) if as_json else describe(summary))
+    shown = json.dumps(summary, indent=1, allow_nan=False) if as_json else describe(summary, width=terminal_width())
+    typer.echo(shown)
+
+
+@app.command()
+def plot(
+    study: StudyArgument,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a picture: .png, .pdf or .svg. Needs matplotlib.")
+    ] = None,
+) -> None:
+    """Plot the values and the best so far: in the terminal, or with the gradient norms to a file."""
+    from eign.exchange.printing import plot_lines, terminal_width
+    from eign.study.handle import handle
+    from eign.study.optimizer import Optimizer
+
+    _check_exists(study)
+    view = Optimizer.view(study)
+    if to is not None:
+        from eign.plot.pictures import save_study
+
+        save_study(view, to)
+        typer.echo(f"a picture of {len(view.history)} evaluations to {to}")
+        return
+    lines = plot_lines(
+        view.history.y.tolist(), maximize=handle(view).definition.maximize, width=terminal_width(), height=18
+    )
+    typer.echo("\n".join(lines[1:]) if lines else f"{study}: nothing to plot, fewer than two values are told")
 
 
 @app.command()
@@ -179,12 +246,14 @@ def export(
     ],
 ) -> None:
     """Write all evaluations to a table; also while the study is in use."""
-    from eign.exchange.tables import study_columns, write_columns
+    from eign.exchange.printing import counted
+    from eign.exchange.tables import write_table
     from eign.study.optimizer import Optimizer
 
+    _check_exists(study)
     view = Optimizer.view(study)
-    write_columns(to, study_columns(view.history, view.box.names, view.reasons))
-    typer.echo(f"{len(view.history)} evaluations to {to}")
+    write_table(to, view.history, names=view.box.names, reasons=view.reasons)
+    typer.echo(f"{counted(len(view.history), 'evaluation')} to {to}")
 
 
 def add_installed_commands() -> None:
@@ -200,7 +269,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_installed_commands()
     arguments = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
     try:
-        code = typer.main.get_command(app).main(arguments, prog_name="eign", standalone_mode=False)
+        with _plain_warnings():
+            code = typer.main.get_command(app).main(arguments, prog_name="eign", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         code = 130
     except Exception as error:
@@ -208,10 +278,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         # Wrong usage carries its own exit code and message; everything else is an error of the command.
         message = error.format_message() if hasattr(error, "format_message") else str(error)
-        return _report(message or type(error).__name__, code=getattr(error, "exit_code", 1))
+        notes = [note for note in getattr(error, "__notes__", ()) if not note.startswith("in the worker: ")]
+        return _report("\n".join([message or type(error).__name__, *notes]), code=getattr(error, "exit_code", 1))
     return _report("interrupted", code=130) if code == 130 else code or 0
 
 
+def _check_exists(study: Path) -> None:
+    if not study.exists():
+        raise FileNotFoundError(f"there is no study {study}; to begin one: eign init {study} SPEC.toml")
+
+
 def _report(message: str, *, code: int) -> int:
-    typer.echo(f"eign: error: {' '.join(message.split())}", err=True)
+    """The error on stderr: its first line after our name, further ones, such as a program's last words, below it."""
+    _say("error", message)
     return code
+
+
+def _say(kind: str, message: str) -> None:
+    from eign.exchange.printing import printable
+
+    first, *rest = [printable(line.expandtabs()) for line in message.splitlines()] or [""]
+    typer.echo("\n".join([f"eign: {kind}: {first}", *(f"  {line}" for line in rest)]), err=True)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings without the line of Python that gave them."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        _say("warning", str(message))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield

@@ -65,7 +65,7 @@ def speed(
 @laboratory_command
 def paper(
     experiments: Annotated[
-        list[str] | None, typer.Argument(help="Ids of experiments, or all; none is those of the paper.")
+        list[str] | None, typer.Argument(help="Names of experiments, or all; none is those of the paper.")
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each experiment: 20, with --quick 2.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes of this machine, one thread each.")] = 2,
@@ -80,7 +80,11 @@ def paper(
     spec: Annotated[Path | None, typer.Option(help="A TOML file with experiments of your own.")] = None,
     task_seconds: Annotated[float, typer.Option(min=0.0, max=120.0, help="Work between two savings of a run.")] = 30.0,
 ) -> None:
-    """Run the experiments of the paper; the same command again goes on where it was stopped."""
+    """Run the experiments of the paper; the same command again goes on where it was stopped.
+
+    Of the paper: fig1, synthetic, within, out, ablation, policy, truncation, alpha. Further ones, with all: thompson,
+    alpha-within, alpha-out, mirrored.
+    """
     from eign_lab.papers.ei_gn.experiments import select
     from eign_lab.runs.campaign import Workplace, run_campaign
 

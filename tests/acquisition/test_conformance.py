@@ -1,5 +1,8 @@
 """What every acquisition must do, on either surrogate, with and without missing observations."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -124,3 +127,21 @@ def test_terms_add_up(model, name):
     other = acquisition.weighted(0.0, 2.0)
     assert relative(-2.0 * scale * increase, other.value_and_gradient(X).value) < 1e-9
     assert acquisition.weights == (1.0, acquisition.alpha)
+
+
+@pytest.mark.parametrize("order", [("eign.acquisition", "registry"), ("registry", "eign.acquisition")])
+def test_botorch_knows_our_acquisitions_whoever_is_imported_first(order):
+    registry = "botorch.acquisition.input_constructors"
+    imports = "; ".join(f"import {registry if name == 'registry' else name}" for name in order)
+    program = f"{imports}; {registry}.get_acqf_input_constructor(eign.acquisition.EIGN); print('known')"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert result.stdout == "known\n"
+
+
+def test_our_search_does_not_load_the_registry_nor_jax():
+    program = (
+        "import sys, eign; eign.Optimizer([(0, 1)] * 2, seed=0).ask(); "
+        "print([name for name in ('jax', 'botorch.acquisition.input_constructors') if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert result.stdout == "[]\n"

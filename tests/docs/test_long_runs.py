@@ -43,5 +43,5 @@ def test_the_page_can_be_followed(tmp_path, monkeypatch, capsys):
     assert text.startswith("6 evaluations\n9 evaluations\nTrue ['initial', 'initial']\n")
     assert "8 evaluations to bowl.csv" in text
     assert "told 0; 3 rows without a value left out" in text
-    assert "told 1; 1 evaluations in all, 3 pending; best 2.75" in text
+    assert "told 1; 1 evaluation in all, 3 pending; best 2.75" in text
     assert len(Optimizer.view("run.db").history) == 9

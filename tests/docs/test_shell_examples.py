@@ -79,7 +79,7 @@ def test_a_laboratory(shell, tmp_path):
     with (tmp_path / "lab/lab.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 24
-    assert {row["y_var"] for row in rows} == {"0.0001", ""}
+    assert {row["value_variance"] for row in rows} == {"0.0001", ""}
     draw = runpy.run_path(str(EXAMPLES / "laboratory/picture.py"))["draw"]
     draw(tmp_path / "lab/lab.db", tmp_path / "lab.png")
     assert (tmp_path / "lab.png").stat().st_size > 10_000

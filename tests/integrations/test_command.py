@@ -72,13 +72,13 @@ def test_the_last_line_is_enough():
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ("[1, 2]", r'answered \[1, 2\], expected an object with a "value"'),
+        ("[1, 2]", r'answered: \[1, 2\], expected an object with a "value"'),
         ({"gradient": [1, 2]}, 'expected an object with a "value"'),
-        ({"value": 1, "grad": [1, 2]}, r"unknown keys \['grad'\], expected some of \['value', 'gradient'"),
+        ({"value": 1, "grad": [1, 2]}, "the key 'grad' is unknown; did you mean 'gradient'. Known: value, gradient"),
         ({"value": "1"}, "value = '1', expected a number or null"),
         ({"value": 1, "value_variance": True}, "value_variance = True, expected a number"),
         ({"value": 1, "gradient": [1, 2, 3]}, "gradient of length 3, expected 2"),
-        ({"value": 1, "gradient": [1, "2"]}, "expected numbers or null"),
+        ({"value": 1, "gradient": [1, "2"]}, "gradient = '2', expected a number or null"),
         ({"value": 1, "gradient": {"a": 1}}, "the points have no names"),
         ({"value": 1, "gradient": 3}, "expected a list of 2 numbers"),
         ({"value": 1, "gradient_variance": [1]}, "gradient_variance of length 1, expected 2"),
@@ -90,12 +90,12 @@ def test_answers_that_were_not_agreed(answer, message):
 
 
 def test_an_answer_that_was_not_agreed_ends_the_run():
-    with pytest.raises(AnswerError, match="echo answered with unknown keys"):
+    with pytest.raises(AnswerError, match="echo answered: there is no key 'vale'; did you mean 'value'"):
         eign.minimize(Command(answering({"vale": 1, "value": 1})), [(0, 1)], method="sobol", on_error="fail")
 
 
 def test_unknown_names_in_a_gradient():
-    with pytest.raises(AnswerError, match=r"gradient for unknown names \['b'\], expected some of \['a'\]"):
+    with pytest.raises(AnswerError, match=r"gradient has no coordinate 'b'. Known: a"):
         Command(answering({"value": 1, "gradient": {"b": 1}}))({"a": 0.0})
 
 
@@ -106,6 +106,14 @@ def test_a_failure_shows_the_end_of_stderr(program, tmp_path):
     assert str(caught.value).startswith(f"simulate.sh ended with exit code 3; see {tmp_path}/runs/000001\n")
     assert str(caught.value).endswith("\n99\n100\nno convergence")
     assert "\n50\n" not in str(caught.value)
+
+
+def test_a_line_without_an_end_is_cut(program):
+    path = program("head -c 30000000 /dev/zero | tr '\\0' x >&2; printf '\\nend\\n' >&2; exit 3")
+    with pytest.raises(CommandError) as caught:
+        Command([path])([0.0])
+    assert len(str(caught.value)) < 1000
+    assert str(caught.value).endswith("x\nend")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +200,9 @@ def test_paths_are_made_absolute_and_texts_are_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("answer.json").write_text('{"value": 5}')
     assert Command(["cat", Path("answer.json")])([0.0]).value == 5
-    with pytest.raises(CommandError, match=r"without answer.json: pass Path\('answer.json'\), which is absolute"):
+    with pytest.raises(
+        CommandError, match=r"without answer.json: give its absolute path; in Python Path\('answer.json'\)"
+    ):
         Command(["cat", "answer.json"])([0.0])
 
 

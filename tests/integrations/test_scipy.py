@@ -88,7 +88,7 @@ class TestHabits:
         ("arguments", "message"),
         [
             ({"method": "L-BFGS-B"}, "there is no method 'L-BFGS-B'; did you mean 'l-bfgs'?"),
-            ({"method": []}, r"there is no method \[\]. Known methods"),
+            ({"method": []}, r"there is no method \[\]. Known: "),
             ({"tol": "a"}, "tol='a', expected a positive number"),
             ({"options": {"maxfun": 100}}, "SciPy's maxfun is budget=100"),
         ],

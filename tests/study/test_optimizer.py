@@ -189,14 +189,14 @@ def test_methods_of_the_contract():
     [
         ("ei-gn", {"alpha": -1}, "option alpha=-1 of method 'ei-gn': expected a finite number, at least 0"),
         ("ei-gn", {"alpha": "much"}, "expected a finite number"),
-        ("ei-gn", {"rescale": 1}, "expected True or False"),
+        ("ei-gn", {"rescale": 1}, "expected true or false"),
         ("ei-gn", {"kernel": "additive"}, "expected one of matern52, rbf"),
         ("ei", {"alpha": 0.6}, "method 'ei' has no option 'alpha'"),
         ("ei", {"n_init": 2.5}, "expected a whole number, at least 0"),
         ("ei", {"noise": "yes"}, 'or "learn"'),
         ("ei", {"restart": 3}, "did you mean 'restarts'"),
         ("cma-es", {"sigma0": 0}, "expected a finite number above 0"),
-        ("sobol", {"n_init": 3}, "It knows: none"),
+        ("sobol", {"n_init": 3}, "has no option 'n_init'. Known: none"),
     ],
 )
 def test_options_are_checked(method, options, message):

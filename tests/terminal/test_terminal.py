@@ -1,12 +1,16 @@
 """Studies from the terminal: with real processes where these matter, else in this one, as starts cost seconds."""
 
+import fcntl
 import io
 import json
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -136,7 +140,7 @@ def test_a_laboratory_with_a_spreadsheet(here, run):
     assert run("init", "lab.db", "spec.toml")[0] == 1
     code, table, _ = run("ask", "lab.db", "-n", 3, "--format", "csv")
     lines = table.splitlines()
-    assert lines[0] == "a,b,y,d_a,d_b,reason"
+    assert lines[0] == "a,b,value,gradient_a,gradient_b,reason"
     assert len(lines) == 4
     assert run("ask", "lab.db", "--pending", "--format", "csv")[1] == table
     # Two are measured, one of them fails, and the third waits.
@@ -146,7 +150,7 @@ def test_a_laboratory_with_a_spreadsheet(here, run):
     code, out, _ = run("tell", "lab.db", "filled.csv")
     assert (code, out) == (
         0,
-        "told 2 (1 failed); 1 rows without a value left out; 2 evaluations in all, 1 pending; best 1.5\n",
+        "told 2 (1 failed); 1 row without a value left out; 2 evaluations in all, 1 pending; best 1.5\n",
     )
     assert run("tell", "lab.db", "filled.csv")[1].startswith("told 0; 2 were known already; ")
     assert run("ask", "lab.db")[1] not in table
@@ -159,6 +163,17 @@ def test_a_laboratory_with_a_spreadsheet(here, run):
         assert run("export", "lab.db", name) == (0, f"3 evaluations to {name}\n", "")
     assert read_table("out.csv", Optimizer.view("lab.db").box) == Optimizer.view("lab.db").history
     assert json.loads((here / "out.json").read_text())[2]["reason"] == "told"
+
+
+def test_a_wrong_entry_is_taken_back(here, run):
+    run("init", "lab.db", "spec.toml")
+    for x in ("0.5,3", "0.5,4"):
+        run("tell", "lab.db", "--x", x, "--y", "-1000")
+    assert run("retract", "lab.db", "--x", "a=0.5,b=3") == (0, "retracted 1 evaluation; 1 evaluation left\n", "")
+    assert run("tell", "lab.db", "--x", "0.5,3", "--y", "1")[1].startswith("told 1; 2 evaluations in all")
+    code, _, err = run("retract", "lab.db", "--x", "0,1")
+    assert (code, err) == (1, "eign: error: there is nothing to retract at x = [0.0, 1.0]: it was never told\n")
+    assert "evaluations  2 of 10\n" in run("status", "lab.db")[1]
 
 
 def test_json_in_and_out(here, run):
@@ -180,11 +195,16 @@ def test_json_in_and_out(here, run):
     [
         (["optimize", "none.toml"], 1, "there is no file none.toml"),
         (["optimize", "bad.toml"], 1, "bad.toml, line 1: budget: expected a whole number, at least 1, got 0"),
-        (["ask", "none.db"], 1, "there is no study none.db"),
+        (["ask", "none.db"], 1, "there is no study none.db; to begin one: eign init none.db SPEC.toml"),
+        (["tell", "none.db", "--x", "1,2", "--y", "1"], 1, "there is no study none.db; to begin one: eign init"),
+        (["init", "lab.db", "spec.toml"], 1, "lab.db exists; `eign status lab.db` shows it, for a new study give"),
+        (["plot", "lab.db", "--to", "lab.png"], 1, "there is nothing to plot: no value has been told"),
+        (["plot", "lab.db", "--to", "lab.xls"], 1, "lab.xls: expected one of the endings .png, .pdf, .svg"),
+        (["tell", "lab.db", "bare.csv"], 1, "bare.csv: there is no column with the value, expected 'value' or 'y'"),
         (["status", "spec.toml"], 1, "spec.toml is not a study: it is no SQLite file"),
         (["tell", "lab.db", "--x", "1,2"], 2, "give --x and --y together"),
         (["tell", "lab.db", "--x", "9,2", "--y", "1"], 1, "x is outside the box: 9.0 for 'a'"),
-        (["tell", "lab.db"], 1, "- is empty, expected evaluations in JSON or CSV"),
+        (["tell", "lab.db"], 1, "stdin is empty, expected evaluations in JSON or CSV"),
         (["ask", "lab.db", "--format", "xml"], 2, "'xml' is not one of 'json', 'csv'"),
         (["ask", "lab.db", "-n", "0"], 2, "-n"),
         (["export", "lab.db", "out.xls"], 1, "out.xls: expected one of the endings .csv, .parquet, .json"),
@@ -193,6 +213,7 @@ def test_json_in_and_out(here, run):
 )
 def test_errors_take_one_line(here, run, arguments, code, message):
     (here / "bad.toml").write_text("budget = 0\n")
+    (here / "bare.csv").write_text("a,b,result,gradient_a,gradient_b\n0,1,2,3,4\n")
     Optimizer({"a": (-1, 2), "b": (0.1, 10)}, method="sobol", seed=0, storage="lab.db").close()
     assert run(*arguments)[0] == code
     _, out, err = run(*arguments)
@@ -211,7 +232,90 @@ def test_all_evaluations_failing_is_exit_code_1(here, run):
     assert json.loads(out)["value"] is None
     (here / "spec.toml").write_text(SPEC.replace("study.db", "other.db"))
     code, _, err = run("optimize", "spec.toml")
-    assert (code, err) == (1, "eign: error: no mesh\n")
+    assert code == 1
+    assert re.fullmatch(r"eign: error: no mesh\n  in evaluation 1, at x = \{'a': .*, 'b': .*\}\n", err)
+
+
+def test_a_failing_program_shows_its_point_and_its_last_lines(here, run):
+    (here / "fail.sh").write_text("#!/bin/sh\necho reading mesh >&2\nprintf '\\033[31mno convergence\\n' >&2\nexit 3\n")
+    (here / "fail.sh").chmod(0o755)
+    (here / "spec.toml").write_text(SPEC.replace('python = "terminal_bowl:evaluate"', 'program = ["./fail.sh"]'))
+    code, _, err = run("optimize", "spec.toml")
+    assert code == 1
+    lines = err.splitlines()
+    assert lines[0] == "eign: error: fail.sh ended with exit code 3"
+    assert lines[1:4] == ["  the end of its stderr:", "  reading mesh", "  \\x1b[31mno convergence"]
+    assert lines[4].startswith("  in evaluation 1, at x = {'a': ")
+
+
+def test_a_function_without_a_gradient_is_told_what_to_write_in_the_spec(here, run):
+    (here / "terminal_bowl.py").write_text("def evaluate(p):\n    return p['a'] ** 2\n")
+    code, _, err = run("optimize", "spec.toml")
+    assert code == 1
+    assert "returned float: return (value, gradient), or write gradient = false under [objective]" in err
+
+
+def test_one_evaluation_is_one(here, run):
+    (here / "spec.toml").write_text(SPEC.replace("budget = 10", "budget = 1"))
+    assert run("optimize", "spec.toml")[1].startswith("the budget of 1 evaluation is used\n")
+
+
+def test_a_picture_and_a_plot_of_a_study(here, run):
+    run("optimize", "spec.toml")
+    code, out, _ = run("plot", "study.db", "--to", "study.png")
+    assert (code, out) == (0, "a picture of 10 evaluations to study.png\n")
+    assert (here / "study.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = run("plot", "study.db")
+    assert code == 0
+    assert "evaluations 1 to 10; * best so far" in out
+    assert len(out.splitlines()) == 20
+
+
+def read_all(descriptor):
+    """What a program writes to its terminal, to the end."""
+    seen = b""
+    while True:
+        try:
+            part = os.read(descriptor, 65536)
+        except OSError:  # the other side has closed
+            return seen.decode()
+        if not part:
+            return seen.decode()
+        seen += part
+
+
+def in_terminal(*arguments, cwd):
+    """Run a command in a terminal of 80 columns; gives what it shows there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+    process = subprocess.Popen(
+        [*EIGN, *arguments], cwd=cwd, env={**environment, "TERM": "xterm"}, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown = read_all(ours)
+    os.close(ours)
+    assert process.wait(60) == 0, shown
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+
+
+def test_progress_in_a_terminal_of_80_columns_shows_the_best_value(here):
+    spec = SPEC.replace("a = [-1.0, 2.0]", "inlet_temperature_of_the_second_stage = [-1.0, 2.0]\na = [-1.0, 2.0]")
+    (here / "spec.toml").write_text(spec)
+    (here / "terminal_bowl.py").write_text(
+        "def evaluate(p):\n    return -1.23457e-300 * (1 + p['a']), {name: -1.2e-300 for name in p}\n"
+    )
+    shown = in_terminal("optimize", "spec.toml", cwd=here)
+    lines = [line for line in re.split(r"[\r\n]+", shown) if line]
+    bars = [line for line in lines if "/10" in line]
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(bars)
+    assert re.search(r"10/10 best -[\d.]+e-300  \|gradient\| [\d.]+e-300 ", bars[-1])
+    # A finished study that is resumed shows what it has.
+    again = in_terminal("optimize", "spec.toml", "--resume", cwd=here)
+    assert re.search(r"10/10 best -[\d.]+e-300", again)
+    assert "the budget of 10 evaluations is used" in again
+    assert max(map(len, re.split(r"[\r\n]+", in_terminal("status", "study.db", cwd=here)))) <= 80
 
 
 def test_a_batch_queue(tmp_path):

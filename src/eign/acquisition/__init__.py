@@ -5,7 +5,7 @@ LogEI and EIGN are what the literature calls dEI, dLogEI and dEI-GN. They work w
 `eign.search.maximize` is faster.
 """
 
-from eign.acquisition import input_constructors as input_constructors  # registers them with BoTorch
+from eign.acquisition.registration import register_with_botorch
 from eign.acquisition.surrogate_acquisition import SurrogateAcquisition, ValueAndGradient
 from eign.acquisition.value import EI, UCB, LogEI
 from eign.acquisition.with_gradients import EIGN, EIg, EIgBound
@@ -24,3 +24,5 @@ __all__ = [
     "incumbent",
     "stationary_incumbent",
 ]
+
+register_with_botorch()

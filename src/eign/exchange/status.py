@@ -1,22 +1,21 @@
 """What a study knows, as plain data and as text for the terminal; the study may be in use meanwhile."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from eign.exchange.printing import WIDTH, entries, plot_lines, printable, shortened, wrapped
 from eign.exchange.text import point_as_json
 from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 from eign.study.storage.study_file import read_study
 
-_WIDTH: Final = 60
-_HEIGHT: Final = 8
 # So many pending points are shown; all of them are in the data.
 _SHOWN: Final = 10
+_LABEL: Final = 13
+_KEPT: Final = "\N{NO-BREAK SPACE}"
 
 
 def summarize(path: Path) -> dict[str, Any]:
@@ -39,6 +38,7 @@ def summarize(path: Path) -> dict[str, Any]:
         "maximize": handle(study).definition.maximize,
         "bounds": study.box.to_json(),
         "versions": dict(contents.definition["versions"]),
+        "budget": contents.definition.get("budget"),
         "evaluations": len(history),
         "failed": history.n_failed,
         "first_event": contents.times[0] if contents.times else None,
@@ -62,69 +62,57 @@ def _best(study: Optimizer) -> dict[str, Any] | None:
         "value": best.y,
         "x": point_as_json(best.x, study.box),
         "gradient": [component if math.isfinite(component) else None for component in best.grad.tolist()],
-        "gradient_norm": float(np.linalg.norm(known)) if len(known) else None,
+        "gradient_norm": math.hypot(*known.tolist()) if len(known) else None,
         "projected_gradient": handle(study).convergence().projected_gradient,
         "evaluation": int(np.flatnonzero((study.history.x == best.x).all(axis=1) & (study.history.y == best.y))[0]) + 1,
     }
 
 
-def describe(summary: dict[str, Any]) -> str:
-    """The summary for a person."""
+def describe(summary: dict[str, Any], *, width: int = WIDTH) -> str:
+    """The summary for a person, in lines of at most `width` characters as far as names allow."""
     goal = "maximizing" if summary["maximize"] else "minimizing"
+    budget = f" of {summary['budget']}" if summary.get("budget") else ""
     failed = f", {summary['failed']} failed" if summary["failed"] else ""
-    lines = [
-        f"{summary['study']}: {goal} with {summary['method']}, seed {summary['seed']}",
-        f"evaluations  {summary['evaluations']}{failed}",
-    ]
+    path, what = printable(summary["study"]), printable(f"{goal} with {summary['method']}, seed {summary['seed']}")
+    lines = [f"{path}: {what}"] if len(path) + len(what) + 2 <= width else [f"{path}:", f"    {what}"]
+    lines += _labelled("evaluations", f"{summary['evaluations']}{budget}{failed}", width)
     if summary["last_event"]:
-        lines.append(f"time         {summary['first_event']} to {summary['last_event']}")
+        lines += _labelled("time", f"{summary['first_event']} to {summary['last_event']}", width)
     if (best := summary["best"]) is not None:
-        lines.append(f"best value   {best['value']:.10g}, evaluation {best['evaluation']}")
-        lines.append(f"best point   {_point(best['x'])}")
+        lines += _labelled("best value", f"{best['value']:.10g}, evaluation {best['evaluation']}", width)
         if best["gradient_norm"] is not None:
-            lines.append(f"|gradient|   {best['gradient_norm']:.3g}")
-    lines.append(f"in use by    {summary['holder'] or 'nobody'}")
-    lines.append(f"pending      {len(summary['pending'])}")
-    for point in summary["pending"][:_SHOWN]:
-        lines.append(f"  {_point(point['x'])}  ({point['reason']}, asked {point['asked']})")
+            lines += _labelled("|gradient|", f"{best['gradient_norm']:.3g}", width)
+        lines += ["best point", *(f"  {line}" for line in _best_point(best))]
+    lines += _labelled("in use by", summary["holder"] or "nobody", width)
+    lines += _labelled("pending", str(len(summary["pending"])), width)
+    for number, point in enumerate(summary["pending"][:_SHOWN], start=1):
+        why = f"{printable(point['reason'])}, asked {printable(point['asked'])}"
+        lines += [f"  {number}  {why}", *_point(point["x"], width)]
     if len(summary["pending"]) > _SHOWN:
         lines.append(f"  and {len(summary['pending']) - _SHOWN} more")
-    return "\n".join([*lines, *plot(summary["values"], maximize=summary["maximize"])])
+    return "\n".join([*lines, *plot_lines(summary["values"], maximize=summary["maximize"], width=width)])
 
 
-def plot(values: Sequence[float | None], *, maximize: bool) -> list[str]:
-    """Lines of a plot in plain characters: each value a dot, the best so far stars; none without two values.
-
-    The range is that of the best so far, with some room beyond its worst; values further away are not shown.
-    """
-    y = np.array([math.nan if value is None else value for value in values])
-    if np.isfinite(y).sum() < 2:
-        return []
-    best = np.fmax.accumulate(y) if maximize else np.fmin.accumulate(y)
-    low, high = float(np.nanmin(best)), float(np.nanmax(best))
-    room = 0.15 * (high - low) or abs(high) or 1.0
-    low, high = (low - room, high) if maximize else (low, high + room)
-    columns = _columns(len(y))
-    canvas = [[" "] * (int(columns.max()) + 1) for _ in range(_HEIGHT)]
-    for series, mark in ((y, "."), (best, "*")):
-        inside = np.isfinite(series) & (series >= low) & (series <= high)
-        rows = np.round((high - series[inside]) / (high - low) * (_HEIGHT - 1)).astype(int)
-        for row, column in zip(rows, columns[inside], strict=True):
-            canvas[row][column] = mark
-    labels = [f"{high:.4g}", *[""] * (_HEIGHT - 2), f"{low:.4g}"]
-    margin = max(map(len, labels))
-    lines = [f"{label:>{margin}} |{''.join(row).rstrip()}" for label, row in zip(labels, canvas, strict=True)]
-    axis = f"{'':>{margin}} +{'-' * len(canvas[0])}"
-    return ["", *lines, axis, f"{'':>{margin}}  evaluations 1 to {len(y)}; * best so far, . each value"]
+def _labelled(label: str, text: str, width: int) -> list[str]:
+    return wrapped(printable(text), width=width, indent=" " * _LABEL, first=f"{label:<{_LABEL}}")
 
 
-def _columns(count: int) -> NDArray[np.intp]:
-    """The column of each evaluation: one each while there is room."""
-    numbers = np.arange(count, dtype=np.intp)
-    return numbers if count <= _WIDTH else numbers * _WIDTH // count
+def _best_point(best: dict[str, Any]) -> list[str]:
+    """A line for each coordinate, with the derivative where one is known."""
+    x, gradient = best["x"], best["gradient"]
+    named = list(x.items()) if isinstance(x, dict) else [(f"x{i}", value) for i, value in enumerate(x)]
+    if best["gradient_norm"] is None:
+        return entries((name, f"{value:.10g}") for name, value in named)
+    cells = [
+        (name, f"{value:<18.10g}  {'not known' if slope is None else format(slope, '.4g')}")
+        for (name, value), slope in zip(named, gradient, strict=True)
+    ]
+    return entries([("", f"{'value':<18}  gradient"), *cells])
 
 
-def _point(x: dict[str, float] | list[float]) -> str:
-    if isinstance(x, dict):
-        return ", ".join(f"{name} = {value:.6g}" for name, value in x.items())
-    return "(" + ", ".join(f"{value:.6g}" for value in x) + ")"
+def _point(x: dict[str, float] | list[float], width: int) -> list[str]:
+    """The point in as many lines as it takes; none ends between a name and its value."""
+    if not isinstance(x, dict):
+        return wrapped("(" + ", ".join(f"{value:.6g}" for value in x) + ")", width=width, indent=" " * 5)
+    parts = (f"{shortened(printable(name))} = {value:.6g}".replace(" ", _KEPT) for name, value in x.items())
+    return [line.replace(_KEPT, " ") for line in wrapped(", ".join(parts), width=width, indent=" " * 5)]

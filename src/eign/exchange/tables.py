@@ -1,18 +1,12 @@
-"""Evaluations in tables, CSV or Parquet, with columns by name.
+"""Evaluations in tables, CSV or Parquet, with columns by name; `columns` has the names.
 
-| column | what |
-|---|---|
-| the name of a coordinate, or x0, x1 and so on | the point |
-| `y` | the value |
-| `d_` and the name | the partial derivative |
-| `y_var`, `d_` and the name and `_var` | variances of the noise |
-
-A cell that is empty is not known; `nan` as the value says that the evaluation failed. A row that has neither a value
-nor a derivative has not been evaluated and is left out. Other columns are not looked at.
+A cell that is empty is not known; `nan` as the value says that the evaluation failed, or that there is a gradient
+alone. A row that has neither a value nor a derivative has not been evaluated and is left out. Columns that have nothing
+to do with an evaluation are not looked at.
 """
 
 import csv
-import difflib
+import io
 import json
 import math
 import os
@@ -22,25 +16,32 @@ from typing import Any, Final, NamedTuple, TextIO
 
 import numpy as np
 
-from eign.data import Observations, column_names
+from eign.data import Observations
+from eign.exchange.columns import found_columns, names_of
+from eign.exchange.replaced_file import replaced_file
 from eign.space import Box
 
 FORMATS: Final = (".csv", ".parquet", ".json")
+# What a text begins with that a spreadsheet would calculate.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 class TableRows(NamedTuple):
-    """What a table says: evaluations, and how many rows were not evaluated."""
+    """What a text says: evaluations, how many rows were not evaluated, and how many lines are no evaluations."""
 
     told: Observations
     open: int
+    skipped: int = 0
 
 
 def read_table(path: str | os.PathLike[str], bounds: Any) -> Observations:
     """Evaluations from a CSV or Parquet file, for `Optimizer.tell`.
 
-    Columns go by name: the coordinates (x0, x1 and so on if the bounds have no names), `y`, and where they are known
-    `d_` and the name for the gradient, `y_var`, `d_` and the name and `_var`. Empty cells are missing, and `nan` as
-    the value is a failed evaluation. TableRows with neither value nor gradient are left out, other columns are ignored.
+    Columns go by name: the coordinates (x0, x1 and so on if the bounds have no names), `value`, and where they are
+    known `gradient_` and the name, `value_variance`, `gradient_variance_` and the name. The older names `y`, `d_` and
+    the name, `y_var`, `d_` and the name and `_var` are read too. Empty cells are missing, and `nan` as the value is a
+    failed evaluation, or a gradient alone. Rows with neither value nor gradient are left out, and columns that look
+    like none of these are ignored.
 
     Args:
         path: Ends in .csv or .parquet.
@@ -52,7 +53,9 @@ def read_table(path: str | os.PathLike[str], bounds: Any) -> Observations:
     """
     file, box = Path(path), bounds if isinstance(bounds, Box) else Box(bounds)
     if file.suffix.lower() == ".parquet":
-        return read_rows(_parquet().read_table(file).to_pylist(), box, str(file)).told
+        table = _parquet().read_table(file)
+        found_columns(table.column_names, box, str(file))  # before the rows become dicts, which have no column twice
+        return read_rows(table.to_pylist(), table.column_names, box, str(file)).told
     if file.suffix.lower() != ".csv":
         raise ValueError(f"{file}: expected the ending .csv or .parquet")
     with file.open(newline="", encoding="utf-8-sig") as lines:
@@ -65,30 +68,31 @@ def read_csv(lines: Iterable[str], box: Box, source: str) -> TableRows:
     header = text[0] if text else ""
     semicolons = ";" in header
     delimiter = ";" if semicolons else "\t" if "\t" in header else ","
-    reader = csv.DictReader(text, delimiter=delimiter, skipinitialspace=True)
+    reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
+    columns = [_plain_text(name.strip()) for name in next(reader, [])]
     rows: list[dict[str, str]] = []
     for row in reader:
-        if None in row or None in row.values():
-            raise ValueError(f"{source}, row {len(rows) + 1}: expected {len(reader.fieldnames or ())} cells")
-        cells = {str(name).strip(): cell.strip() for name, cell in row.items()}
-        if any(cells.values()):
-            rows.append({name: cell.replace(",", ".") if semicolons else cell for name, cell in cells.items()})
-    if not rows and header:
-        _check_columns([name.strip() for name in reader.fieldnames or ()], box, source)
-    return read_rows(rows, box, source)
+        cells = [cell.strip().replace(",", ".") if semicolons else cell.strip() for cell in row]
+        if not any(cells):
+            continue
+        if len(cells) != len(columns):
+            raise ValueError(f"{source}, row {len(rows) + 1}: expected {len(columns)} cells, got {len(cells)}")
+        rows.append(dict(zip(columns, cells, strict=True)))
+    return read_rows(rows, columns, box, source)
 
 
-def read_rows(rows: Sequence[Mapping[str, Any]], box: Box, source: str) -> TableRows:
-    """TableRows of a table, each a dict column -> cell."""
-    groups, bounds = column_names(box.dim, box.names), (box.lower.tolist(), box.upper.tolist())
-    if rows:
-        _check_columns(list(rows[0]), box, source)
+def read_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], box: Box, source: str) -> TableRows:
+    """The rows of a table, each a dict column -> cell."""
+    groups, bounds = found_columns(columns, box, source), (box.lower.tolist(), box.upper.tolist())
     known: list[list[list[float | None]]] = []
     for number, row in enumerate(rows, start=1):
         place = f"{source}, row {number}"
         x, y, grad, y_var, grad_var = ([_cell(row, name, place) for name in group] for group in groups)
         if all(cell is None for cell in [*y, *grad]):
             continue
+        if y == [None]:
+            nan = f"nan as the {groups[1][0]} says that there is none"
+            raise ValueError(f"{place}: there is a gradient and no {groups[1][0]}; {nan}")
         # A coordinate that is fixed need not be there.
         x = [low if cell is None and low == high else cell for cell, low, high in zip(x, *bounds, strict=True)]
         try:
@@ -106,100 +110,128 @@ def read_rows(rows: Sequence[Mapping[str, Any]], box: Box, source: str) -> Table
     return TableRows(told, len(rows) - len(told))
 
 
-def write_table(path: str | os.PathLike[str], history: Observations, *, names: Sequence[str] | None = None) -> None:
-    """Write evaluations to a file that `read_table` reads, with every bit of the numbers.
+def write_table(
+    path: str | os.PathLike[str],
+    history: Observations,
+    *,
+    names: Sequence[str] | None = None,
+    reasons: Sequence[str] | None = None,
+) -> None:
+    """Write evaluations to a file, with every bit of the numbers: columns that `read_table` reads, or JSON.
+
+    JSON is an array of objects in the words that `eign tell` reads. A file that is there is replaced, keeps its
+    permissions, and is the old one or the new one at any time.
 
     Args:
-        path: Ends in .csv, .parquet or .json; a file that is there is replaced.
+        path: Ends in .csv, .parquet or .json.
         history: For example `opt.history`.
         names: Of the coordinates, for example `opt.box.names`.
+        reasons: Why each point was proposed, for a column `reason`: for example `opt.reasons`.
 
     Raises:
         ImportError: Parquet needs pyarrow.
     """
-    write_columns(Path(path), _cells(history, names))
-
-
-def write_columns(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Write columns of numbers, texts and None; the ending of the name says in which format."""
-    kind = path.suffix.lower()
+    file, kind = Path(path), Path(path).suffix.lower()
     if kind not in FORMATS:
-        raise ValueError(f"{path}: expected one of the endings {', '.join(FORMATS)}")
-    # Written beside it and moved: who reads at the same time sees the old or the new table.
-    unfinished = path.with_name(f".{path.name}.new")
-    try:
-        if kind == ".parquet":
-            arrow = _parquet()
+        raise ValueError(f"{file}: expected one of the endings {', '.join(FORMATS)}")
+    columns = _cells(history, names)
+    if reasons is not None:
+        if len(reasons) != len(history):
+            raise ValueError(f"expected {len(history)} reasons, one for each evaluation, got {len(reasons)}")
+        columns["reason"] = list(reasons)
+    arrow = _parquet() if kind == ".parquet" else None
+    with replaced_file(file) as written:
+        if arrow is not None:
             import pyarrow
 
-            arrow.write_table(pyarrow.table({name: list(values) for name, values in columns.items()}), unfinished)
+            arrow.write_table(pyarrow.table(columns), written)
+            return
+        text = io.StringIO()
+        if kind == ".csv":
+            write_csv(columns, text)
         else:
-            with unfinished.open("w", newline="", encoding="utf-8") as file:
-                (write_csv if kind == ".csv" else write_json)(columns, file)
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+            json.dump(_objects(history, names, reasons), text, indent=1, allow_nan=False)
+            text.write("\n")
+        written.write(text.getvalue().encode())
 
 
 def write_csv(columns: Mapping[str, Sequence[Any]], file: TextIO) -> None:
     """Columns as CSV; floats with as many digits as it takes to read the same float."""
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(_csv_cell, columns))
     for row in zip(*columns.values(), strict=True):
-        writer.writerow(["" if cell is None else repr(cell) if isinstance(cell, float) else cell for cell in row])
+        writer.writerow(map(_csv_cell, row))
 
 
-def write_json(columns: Mapping[str, Sequence[Any]], file: TextIO) -> None:
-    """Columns as a JSON array of one object a row; NaN and infinities are texts, as JSON has no such numbers."""
-    rows = [dict(zip(columns, map(_json_cell, row), strict=True)) for row in zip(*columns.values(), strict=True)]
-    json.dump(rows, file, indent=1, allow_nan=False)
-    file.write("\n")
+def _csv_cell(cell: Any) -> str:
+    """A cell that no spreadsheet takes for a formula: a text that begins like one has an apostrophe before it."""
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return repr(cell)
+    return f"'{cell}" if str(cell)[:1] in _FORMULA else str(cell)
 
 
-def study_columns(history: Observations, names: Sequence[str] | None, reasons: Sequence[str]) -> dict[str, list[Any]]:
-    """The columns of a study's history, with the reason for each point."""
-    return {**_cells(history, names), "reason": list(reasons)}
+def _plain_text(name: str) -> str:
+    """The name of a column without the apostrophe that `_csv_cell` puts before it."""
+    return name[1:] if name[:1] == "'" and name[1:2] in _FORMULA and name[1:] else name
+
+
+def _objects(history: Observations, names: Sequence[str] | None, reasons: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Evaluations as JSON has them; what is not known at all is left out."""
+
+    def by_coordinate(numbers: Any) -> Any:
+        entries = [_json_number(number) for number in numbers.tolist()]
+        return entries if names is None else dict(zip(names, entries, strict=True))
+
+    objects = []
+    for row in range(len(history)):
+        told: dict[str, Any] = {"x": by_coordinate(history.x[row]), "value": _json_number(float(history.y[row]))}
+        if not np.isnan(history.grad[row]).all():
+            told["gradient"] = by_coordinate(history.grad[row])
+        if not np.isnan(history.y_var[row]):
+            told["value_variance"] = float(history.y_var[row])
+        if not np.isnan(history.grad_var[row]).all():
+            told["gradient_variance"] = by_coordinate(history.grad_var[row])
+        objects.append(told if reasons is None else {**told, "reason": reasons[row]})
+    return objects
+
+
+def _json_number(number: float) -> float | str | None:
+    """NaN is null and an infinity a text, as JSON has no such numbers."""
+    return number if math.isfinite(number) else None if math.isnan(number) else str(number)
 
 
 def _cells(history: Observations, names: Sequence[str] | None) -> dict[str, list[Any]]:
-    """Columns with None for what is not known; the value of a failed evaluation is NaN or infinite."""
-    columns: dict[str, list[Any]] = {
-        name: [None if math.isnan(cell) else cell for cell in column.tolist()]
-        for name, column in history.columns(names).items()
-    }
-    columns["y"] = [
-        math.nan if failed and cell is None else cell
-        for cell, failed in zip(columns["y"], history.failed.tolist(), strict=True)
-    ]
+    """Columns with None for what is not known; a value that is not known is NaN. Columns without a number are left out.
+
+    Raises:
+        ValueError: the names are too few, or two columns would have the same name.
+    """
+    given = [f"x{i}" for i in range(history.dim)] if names is None else list(names)
+    if len(given) != history.dim:
+        raise ValueError(f"expected {history.dim} names, one for each coordinate, got {given}")
+    arrays = (history.x, history.y[:, None], history.grad, history.y_var[:, None], history.grad_var)
+    columns: dict[str, list[Any]] = {}
+    for which, (group, array) in enumerate(zip(names_of(given).written, arrays, strict=True)):
+        if which > 1 and np.isnan(array).all():
+            continue
+        for name, column in zip(group, array.T.tolist(), strict=True):
+            columns[name] = column if which < 2 else [None if math.isnan(cell) else cell for cell in column]
     return columns
 
 
-def _json_cell(cell: Any) -> Any:
-    return str(cell) if isinstance(cell, float) and not math.isfinite(cell) else cell
-
-
-def _cell(row: Mapping[str, Any], name: str, place: str) -> float | None:
+def _cell(row: Mapping[str, Any], name: str | None, place: str) -> float | None:
     """A number, or None if the cell is empty or there is no such column."""
-    cell = row.get(name)
+    cell = None if name is None else row.get(name)
     if cell is None or cell == "":
         return None
     try:
+        if isinstance(cell, bool):
+            raise TypeError
         return float(cell)
     except (TypeError, ValueError):
         raise ValueError(f"{place}, column {name}: expected a number, got {cell!r}") from None
-
-
-def _check_columns(found: list[str], box: Box, source: str) -> None:
-    groups = column_names(box.dim, box.names)
-    needed = [name for name, free in zip(groups[0], box.free, strict=True) if free]
-    if missing := [name for name in needed if name not in found]:
-        raise ValueError(f"{source}: there is no column {missing[0]!r}; the columns are {', '.join(found) or 'none'}")
-    known = [name for group in groups for name in group]
-    absent = [name for name in known if name not in found]
-    for name in found:
-        # A derivative that is misspelt must not be lost without a word.
-        if name not in known and (close := difflib.get_close_matches(name, absent, n=1, cutoff=0.8)):
-            raise ValueError(f"{source}: column {name!r} is unknown; did you mean {close[0]!r}?")
 
 
 def _parquet() -> Any:

@@ -1,25 +1,29 @@
 """Points and evaluations as text, for people and for programs: JSON, one object a line, or CSV.
 
 A point is `{"x": {"width": 0.5, "rate": 0.01}, "reason": "model"}`, with a list in place of the dict if the bounds
-have no names. An evaluation is `{"x": ..., "value": 1.5, "gradient": ...}`, with value_variance and gradient_variance
-where they are known: the words in which an external program answers. `"value": null` is a failed evaluation.
+have no names. An evaluation is `{"x": ..., "value": 1.5, "gradient": ...}`: the words in which an external program
+answers, see `answers`. `"value": null` is a failed evaluation.
 """
 
 import io
 import json
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from eign.arrays import Array
-from eign.data import Observations, column_names
+from eign.arrays import Array, as_floats
+from eign.checks import not_among
+from eign.data import Observations
+from eign.exchange.answers import KEYS, checked_answer, components, read_json, unknown_key
+from eign.exchange.columns import coordinates_of, names_of
 from eign.exchange.tables import TableRows, read_csv, write_csv
 from eign.space import Box
-from eign.study.optimizer import Optimizer
 
-_KEYS: Final = {"x", "value", "gradient", "value_variance", "gradient_variance", "reason"}
+if TYPE_CHECKING:
+    from eign.study.optimizer import Optimizer
+
+_KEYS: Final = ("x", *KEYS, "reason")
 
 
 def point_as_json(x: Array, box: Box) -> dict[str, float] | list[float]:
@@ -32,7 +36,7 @@ def points_as_text(points: Array, reasons: Sequence[str], box: Box, *, as_csv: b
     if not as_csv:
         pairs = zip(points, reasons, strict=True)
         return "".join(json.dumps({"x": point_as_json(x, box), "reason": reason}) + "\n" for x, reason in pairs)
-    names, values, gradients, _, _ = column_names(box.dim, box.names)
+    names, values, gradients, _, _ = names_of(coordinates_of(box)).written
     columns: dict[str, Sequence[Any]] = dict(zip(names, points.T.tolist(), strict=True))
     columns |= {name: [None] * len(points) for name in [*values, *gradients]}
     text = io.StringIO()
@@ -54,21 +58,21 @@ def evaluations_from_text(text: str, box: Box, source: str, *, point: str | None
     """
     if not text.strip():
         raise ValueError(f"{source} is empty, expected evaluations in JSON or CSV")
-    if text.lstrip()[0] not in "[{":
+    if not _is_json(text):
         return read_csv(io.StringIO(text.removeprefix("\ufeff")), box, source)
-    objects = _objects(text, source)
+    objects, skipped = _objects(text, source)
     if point is not None:
-        asked = _objects(point, "the point")
+        asked, _ = _objects(point, "the point")
         if len(asked) != 1 or len(objects) != 1:
             raise ValueError(f"expected one point and one evaluation, got {len(asked)} and {len(objects)}")
         objects = [{"x": asked[0].get("x"), **objects[0]}]
     told = Observations.empty(box.dim)
     for number, found in enumerate(objects, start=1):
         try:
-            told = _appended(told, found, box)
+            told = told.append(*_observation(found, box))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{source}, evaluation {number}: {error}") from None
-    return TableRows(told, 0)
+    return TableRows(told, 0, skipped)
 
 
 def numbers_from_text(text: str, box: Box, what: str) -> Array:
@@ -97,17 +101,20 @@ def evaluation_by_hand(x: str, y: float, gradient: str | None, box: Box) -> Tabl
     return TableRows(Observations.empty(box.dim).append(numbers_from_text(x, box, "x"), y, slope), 0)
 
 
-def tell_new(study: Optimizer, rows: TableRows) -> str:
+def tell_new(study: "Optimizer", rows: TableRows) -> str:
     """Tell what the study has not heard before; returns one line about it."""
     told = without_known(rows.told, study.history)
     if len(told):
         study.tell(told)
     parts = [f"told {len(told)}" + (f" ({told.n_failed} failed)" if told.n_failed else "")]
     if known := len(rows.told) - len(told):
-        parts.append(f"{known} were known already")
+        parts.append(f"{known} {'was' if known == 1 else 'were'} known already")
     if rows.open:
-        parts.append(f"{rows.open} rows without a value left out")
-    parts.append(f"{len(study.history)} evaluations in all, {len(study.pending)} pending")
+        parts.append(f"{rows.open} row{'s' * (rows.open > 1)} without a value left out")
+    if rows.skipped:
+        parts.append(f"{rows.skipped} line{'s' * (rows.skipped > 1)} before the JSON left out")
+    count = len(study.history)
+    parts.append(f"{count} evaluation{'s' * (count != 1)} in all, {len(study.pending)} pending")
     if study.history.has_y.any():
         parts.append(f"best {study.best.y:.10g}")
     return "; ".join(parts)
@@ -123,41 +130,65 @@ def _key(observations: Observations, row: int) -> bytes:
     return b"".join(array[row].tobytes() for array in (observations.x, observations.y, observations.grad))
 
 
-def _objects(text: str, source: str) -> list[dict[str, Any]]:
+def _is_json(text: str) -> bool:
+    """Whether there is JSON in it, at its beginning or after lines of another kind; otherwise it is a table."""
+    lines = text.lstrip().splitlines()
+    return lines[0][:1] in ("[", "{") or any(line.lstrip()[:1] == "{" for line in lines[1:])
+
+
+def _objects(text: str, source: str) -> tuple[list[dict[str, Any]], int]:
+    """The JSON objects of a text, and how many lines come before them: programs print what they do before they answer.
+
+    From the first object on every line must be one, so that none is lost that a crash has cut short.
+    """
     try:
-        found = json.loads(text)
+        found, skipped = read_json(text), 0
     except ValueError as whole:
-        try:
-            found = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except ValueError:
+        lines = [line for line in text.splitlines() if line.strip()]
+        parsed = [_object(line) for line in lines]
+        skipped = next((i for i, entry in enumerate(parsed) if entry is not None), len(lines))
+        found = parsed[skipped:]
+        if not found or None in found or any(line.lstrip().startswith('{"') for line in lines[:skipped]):
             raise ValueError(f"{source}: expected JSON: {whole}") from None
-    objects = found if isinstance(found, list) else [found]
+    objects: list[Any] = found if isinstance(found, list) else [found]
     if not all(isinstance(entry, dict) for entry in objects):
         raise ValueError(f"{source}: expected JSON objects with x and value")
-    return objects
+    return objects, skipped
 
 
-def _appended(told: Observations, found: Mapping[str, Any], box: Box) -> Observations:
-    if unknown := set(found) - _KEYS:
-        raise ValueError(f"unknown keys {sorted(unknown)}, expected some of {sorted(_KEYS)}")
+def _object(line: str) -> dict[str, Any] | None:
+    try:
+        found = read_json(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _observation(found: Mapping[str, Any], box: Box) -> tuple[Any, ...]:
+    """Point, value, gradient and their variances, as `Observations.append` takes them."""
+    for key in found:
+        if key not in _KEYS:
+            raise ValueError(unknown_key(key, _KEYS))
     if found.get("x") is None:
         raise ValueError("there is no x")
-    if "value" not in found and found.get("gradient") is None:
-        raise ValueError("there is no value; null says that the evaluation failed")
-    x = box.from_dict(found["x"]) if isinstance(found["x"], dict) else np.array(found["x"], dtype=np.float64)
+    x = _by_coordinate(components(found["x"], "x", box.dim, box.names), box, "x")
     box.to_unit(x)
-    y = math.nan if found.get("value") is None else float(found["value"])
-    grad, grad_var = (
-        _by_coordinate(entry, box, key) if isinstance(entry := found.get(key), dict) else entry
+    answer = checked_answer({key: entry for key, entry in found.items() if key in KEYS}, box.dim, box.names)
+    gradient, gradient_variance = (
+        None if answer.get(key) is None else _by_coordinate(answer[key], box, key)
         for key in ("gradient", "gradient_variance")
     )
-    return told.append(x, y, grad, found.get("value_variance"), grad_var)
+    return x, answer["value"], gradient, answer.get("value_variance"), gradient_variance
 
 
-def _by_coordinate(values: Mapping[str, float | None], box: Box, what: str) -> Array:
+def _by_coordinate(values: Mapping[str, float | None] | list[float | None], box: Box, what: str) -> Array:
+    """Numbers in the order of the coordinates, NaN where one is missing; a point lacks none."""
+    if isinstance(values, list):
+        return as_floats(values, what)
     names = box.names or ()
-    if unknown := [name for name in values if name not in names]:
-        raise ValueError(f"{what} has unknown names {unknown}, expected some of {list(names)}")
+    for name in values:
+        if name not in names:
+            raise ValueError(not_among(f"{what} has no coordinate", name, names))
     if what == "x":
-        return box.from_dict({name: float(value) for name, value in values.items() if value is not None})
-    return np.array([values.get(name) for name in names], dtype=np.float64)
+        return box.from_dict({name: value for name, value in values.items() if value is not None})
+    return as_floats([values.get(name) for name in names], what)

@@ -6,14 +6,12 @@
 | `stdout.txt`, `stderr.txt` | what the program printed |
 | `output.json` | the answer, if the program writes it to a file |
 
-The answer is `{"value": 1.5, "gradient": [0.2, -1.0], "value_variance": 0.01, "gradient_variance": [0.1, 0.1]}`; all
-but the value may be left out, and null is missing.
+The answer is as `eign.exchange.answers` describes it.
 """
 
 import json
 import operator
 import os
-import reprlib
 import shutil
 import signal
 import subprocess
@@ -26,15 +24,17 @@ from typing import Any, Final, Literal, final
 import numpy as np
 
 from eign.evaluation import AnswerError, Evaluation
+from eign.exchange.answers import checked_answer, read_json
 from eign.integrations.guard import GuardedProgram
 from eign.interrupts import uninterrupted
 
 Point = list[float] | dict[str, float]
 
 _INPUT, _OUTPUT, _STDOUT, _STDERR = "input.json", "output.json", "stdout.txt", "stderr.txt"
-_KEYS: Final = ("value", "gradient", "value_variance", "gradient_variance")
-# How much is shown of what the program printed: lines of stderr, characters of an answer that is no JSON.
+# How much is shown of what the program printed: lines of stderr, characters of each (one line may have a hundred
+# megabytes), and characters of an answer that is no JSON.
 _TAIL: Final = 20
+_LINE: Final = 300
 _EXCERPT: Final = 200
 
 
@@ -168,7 +168,7 @@ class Command:
         text = path.read_text(errors="replace").strip() if path.exists() else ""
         for part in (text, text.rpartition("\n")[2]):
             try:
-                return json.loads(part)
+                return read_json(part)
             except ValueError:
                 continue
         raise CommandError(f"wrote no JSON {where}, but {text[-_EXCERPT:]!r}" if text else f"wrote nothing {where}")
@@ -177,16 +177,14 @@ class Command:
         """The error with what helps to find its reason."""
         place = "" if self._directory is None else f"; see {directory}"
         lines = [f"{Path(self._argv[0]).name} {error}{place}"]
-        printed = (directory / _STDERR).read_text(errors="replace").rstrip() if (directory / _STDERR).exists() else ""
-        if printed:
-            lines += ["the end of its stderr:", *printed.splitlines()[-_TAIL:]]
+        if printed := _last_lines(directory / _STDERR):
+            lines += ["the end of its stderr:", *printed]
         for part in self._argv[1:]:
             # os.path says False where pathlib raises, as for a program text that is too long for a name.
             is_there = os.path.isfile(self._start / part)
             if is_there and not os.path.isabs(part) and not os.path.exists(directory / part):
-                lines.append(
-                    f"it ran in a directory of its own, without {part}: pass Path({part!r}), which is absolute"
-                )
+                advice = f"give its absolute path; in Python Path({part!r}) is made absolute"
+                lines.append(f"it ran in a directory of its own, without {part}: {advice}")
         return "\n".join(lines)
 
     @contextmanager
@@ -236,6 +234,16 @@ def _plain(point: Any, names: Sequence[str] | None) -> Point:
     return dict(zip(names, values, strict=True))
 
 
+def _last_lines(path: Path) -> list[str]:
+    """The end of a text file, in lines that can be shown."""
+    if not path.exists():
+        return []
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL * _LINE))
+        text = file.read().decode(errors="replace").rstrip()
+    return [line if len(line) <= _LINE else f"...{line[-_LINE:]}" for line in text.splitlines()[-_TAIL:]]
+
+
 def _filled(part: str, paths: Mapping[str, str]) -> str:
     for placeholder, path in paths.items():
         part = part.replace(placeholder, path)
@@ -268,40 +276,12 @@ def _evaluation(answer: Any, x: Point) -> Evaluation:
     """The answer, checked.
 
     >>> _evaluation({"value": 2.0, "gradient": {"b": 1}}, {"a": 0.0, "b": 1.0}).gradient
-    {'b': 1}
+    {'b': 1.0}
 
     Raises:
         AnswerError: It is not what was agreed.
     """
-    if not isinstance(answer, dict) or "value" not in answer:
-        raise AnswerError(f'answered {reprlib.repr(answer)}, expected an object with a "value"')
-    if unknown := [key for key in answer if key not in _KEYS]:
-        raise AnswerError(f"answered with unknown keys {unknown}, expected some of {list(_KEYS)}")
-    for key in ("value", "value_variance"):
-        if not _is_number(answer.get(key)):
-            raise AnswerError(f"answered {key} = {answer[key]!r}, expected a number or null")
-    for key in ("gradient", "gradient_variance"):
-        _check_components(answer.get(key), x, key)
-    return Evaluation(**answer)
-
-
-def _check_components(components: Any, x: Point, key: str) -> None:
-    if components is None:
-        return
-    if isinstance(components, dict) and isinstance(x, dict):
-        if unknown := [name for name in components if name not in x]:
-            raise AnswerError(f"answered {key} for unknown names {unknown}, expected some of {list(x)}")
-        values = list(components.values())
-    elif isinstance(components, list):
-        values = components
-        if len(values) != len(x):
-            raise AnswerError(f"answered {key} of length {len(values)}, expected {len(x)}: one entry a coordinate")
-    else:
-        names = ", or an object by name" if isinstance(x, dict) else "; the points have no names"
-        raise AnswerError(f"answered {key} = {reprlib.repr(components)}, expected a list of {len(x)} numbers{names}")
-    if not all(_is_number(value) for value in values):
-        raise AnswerError(f"answered {key} = {reprlib.repr(components)}, expected numbers or null")
-
-
-def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    try:
+        return Evaluation(**checked_answer(answer, len(x), list(x) if isinstance(x, dict) else None))
+    except ValueError as error:
+        raise AnswerError(f"answered: {error}") from None

@@ -12,6 +12,8 @@ from typing import Any, final
 
 from scipy.optimize import OptimizeResult
 
+from eign.evaluation import AnswerError, Evaluation
+from eign.exchange.printing import entries, printable
 from eign.exchange.spec import Objective, Spec, SpecError
 from eign.integrations.command import Command
 from eign.study import maximize, minimize
@@ -19,15 +21,27 @@ from eign.study import maximize, minimize
 
 @final
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A function that takes its point as a dict, behind one that takes an array."""
+class SpecFunction:
+    """The function that a spec names, behind one that takes an array.
 
-    fun: Callable[[dict[str, float]], Any]
-    names: Sequence[str]
+    Attributes:
+        fun: Takes a dict if there are names.
+        names: Of the coordinates, or None.
+        gradient: Whether it is to return (value, gradient).
+    """
+
+    fun: Callable[[Any], Any]
+    names: Sequence[str] | None
+    gradient: bool
 
     def __call__(self, x: Any) -> Any:
         """The function at a point `d`."""
-        return self.fun(dict(zip(self.names, x.tolist(), strict=True)))
+        answer = self.fun(x if self.names is None else dict(zip(self.names, x.tolist(), strict=True)))
+        is_pair = isinstance(answer, tuple | list) and len(answer) == 2
+        if self.gradient and not is_pair and not isinstance(answer, Evaluation):
+            advice = "return (value, gradient), or write gradient = false under [objective]"
+            raise AnswerError(f"the function returned {type(answer).__name__}: {advice}")
+        return answer
 
 
 def run_spec(spec: Spec, *, resume: bool, progress: bool) -> OptimizeResult:
@@ -63,9 +77,8 @@ def describe_result(result: OptimizeResult, spec: Spec, *, as_json: bool) -> str
         more = {"gradient": result.jac.tolist(), "evaluations": result.nfev, "success": bool(result.success)}
         return json.dumps(_nulls({**values, **more, "message": result.message}), allow_nan=False)
     labels = [f"x{i}" for i in range(len(point))] if names is None else names
-    width = max(map(len, ("value", *labels)))
-    lines = [result.message, f"{'value':<{width}}  {result.fun:.10g}"]
-    return "\n".join([*lines, *(f"{label:<{width}}  {x:.10g}" for label, x in zip(labels, point, strict=True))])
+    numbers = zip(("value", *labels), (float(result.fun), *point), strict=True)
+    return "\n".join([printable(result.message), *entries((label, f"{number:.10g}") for label, number in numbers)])
 
 
 def _nulls(value: Any) -> Any:
@@ -86,7 +99,7 @@ def load_objective(spec: Spec, objective: Objective) -> Callable[[Any], Any]:
     names = spec.box.names
     if objective.python is not None:
         fun = _imported(objective.python, directory, spec.path)
-        return fun if names is None else Named(fun, names)
+        return SpecFunction(fun, names, objective.gradient)
     assert objective.program is not None, "a spec has one of the two"
     settings = dict(objective.settings)
     if "directory" in settings:

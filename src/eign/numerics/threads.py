@@ -3,6 +3,7 @@
 A factorisation of a few hundred rows gains little from a second BLAS thread and loses much to its synchronisation.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -46,9 +47,14 @@ def single_threaded_blas() -> Iterator[None]:
 
 @contextmanager
 def pinned_threads() -> Iterator[None]:
-    """One torch thread inside the block: sums in another order give other bits, and small problems are faster so."""
-    import torch
+    """One torch thread inside the block: sums in another order give other bits, and small problems are faster so.
 
+    What needs torch has imported it before; for what does not it stays unloaded.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

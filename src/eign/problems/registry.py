@@ -2,6 +2,7 @@
 
 import operator
 
+from eign.checks import not_among
 from eign.problems.catalogue import SYNTHETIC
 from eign.problems.control import CONTROL
 from eign.problems.gp_samples import GP_SAMPLES
@@ -76,4 +77,4 @@ def _split(name: str) -> tuple[Family, int | None]:
     if stem in FAMILIES:
         return FAMILIES[stem], int(ending) if ending else None
     other = "and other dimensions d of most families as in 'ackley-3' or get('ackley', d=3)"
-    raise ValueError(f"unknown problem {name!r}; expected one of {', '.join(names())}, {other}")
+    raise ValueError(f"{not_among('there is no problem', name, names())}, {other}")

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
-from scipy.stats import qmc
 
 from eign.arrays import Array, read_only
 from eign.data import Observations
@@ -47,4 +46,6 @@ def is_initial(state: State, data: Observations, pending: Array) -> bool:
 @lru_cache(maxsize=32)
 def _sobol(seed: int, dim: int, log_count: int) -> Array:
     rng = np.random.default_rng(np.random.SeedSequence(seed))
+    from scipy.stats import qmc  # half a second, for the first point alone
+
     return read_only(qmc.Sobol(dim, scramble=True, rng=rng).random_base2(log_count))

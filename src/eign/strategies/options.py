@@ -1,15 +1,23 @@
 """What a user may set for a method: names, defaults and checks, so that a typing error is told and not ignored."""
 
-import difflib
-import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from eign.arrays import whole_number
+from eign.checks import Check, at_least, flag, more_than, not_among, one_of, real, whole
 
-Check = Callable[[Any], Any]
-"""Takes what was given and returns it as plain data; raises ValueError with what was expected."""
+__all__ = [
+    "Check",
+    "Option",
+    "at_least",
+    "fixed_hyperparameters",
+    "flag",
+    "more_than",
+    "noise_level",
+    "one_of",
+    "resolve",
+    "whole",
+]
 
 
 @final
@@ -42,10 +50,7 @@ def resolve(method: str, known: Mapping[str, Option], given: Mapping[str, Any] |
     given = dict(given or {})
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            listed = ", ".join(sorted(known)) or "none"
-            raise ValueError(f"method {method!r} has no option {name!r}{hint} It knows: {listed}")
+            raise ValueError(not_among(f"method {method!r} has no option", name, sorted(known)))
     resolved = {}
     for name, option in known.items():
         value = given.get(name)
@@ -56,51 +61,12 @@ def resolve(method: str, known: Mapping[str, Option], given: Mapping[str, Any] |
     return resolved
 
 
-def whole(*, least: int) -> Check:
-    """A whole number, at least `least`."""
-
-    def check(value: Any) -> int:
-        if (number := whole_number(value, least=least)) is None:
-            raise ValueError(f"a whole number, at least {least}")
-        return number
-
-    return check
-
-
-def at_least(least: float) -> Check:
-    """A finite number, at least `least`."""
-    return _real(lambda value: value >= least, f"a finite number, at least {least:g}")
-
-
-def more_than(bound: float) -> Check:
-    """A finite number above `bound`."""
-    return _real(lambda value: value > bound, f"a finite number above {bound:g}")
-
-
-def flag(value: Any) -> bool:
-    """True or False."""
-    if not isinstance(value, bool):
-        raise ValueError("True or False")
-    return value
-
-
-def one_of(*choices: str) -> Check:
-    """One of these words."""
-
-    def check(value: Any) -> str:
-        if not isinstance(value, str) or value not in choices:
-            raise ValueError(f"one of {', '.join(choices)}")
-        return value
-
-    return check
-
-
 def noise_level(value: Any) -> float | str:
     """A variance in standardised units, or "learn"."""
     if value == "learn":
         return "learn"
     expected = 'a finite variance in standardised units, at least 0, or "learn"'
-    return float(_real(lambda number: number >= 0.0, expected)(value))
+    return float(real(lambda number: number >= 0.0, expected)(value))
 
 
 def fixed_hyperparameters(value: Any) -> dict[str, Any]:
@@ -114,22 +80,10 @@ def fixed_hyperparameters(value: Any) -> dict[str, Any]:
     )
     if not isinstance(value, Mapping) or "lengthscale" not in value or not set(value) <= {"lengthscale", "outputscale"}:
         raise ValueError(expected)
-    positive = _real(lambda number: number > 0.0, expected)
+    positive = real(lambda number: number > 0.0, expected)
     length = value["lengthscale"]
     lengths = length.tolist() if hasattr(length, "tolist") else length
     return {
         "lengthscale": [positive(each) for each in lengths] if isinstance(lengths, list | tuple) else positive(lengths),
         "outputscale": positive(value.get("outputscale", 1.0)),
     }
-
-
-def _real(accepts: Callable[[float], bool], expected: str) -> Check:
-    def check(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise ValueError(expected)
-        number = float(value)
-        if not (abs(number) < float("inf") and accepts(number)):
-            raise ValueError(expected)
-        return number
-
-    return check

@@ -1,11 +1,11 @@
 """The methods by name."""
 
-import difflib
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
+from eign.checks import not_among
 from eign.strategies.strategy import Strategy
 
 
@@ -64,11 +64,10 @@ def strategy(method: str) -> Strategy:
     Raises:
         ValueError: there is no such method.
     """
-    if str(method) not in _METHODS:
-        close = difflib.get_close_matches(str(method).lower(), _METHODS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
-        raise ValueError(f"there is no method {method!r}{hint} Known methods: {', '.join(_METHODS)}")
-    _, home, arguments = _METHODS[method]
+    given: object = method
+    if not isinstance(given, str) or given not in _METHODS:
+        raise ValueError(not_among("there is no method", given, _METHODS))
+    _, home, arguments = _METHODS[given]
     module, name = home.split(":")
     make = cast(Callable[..., Strategy], getattr(import_module(module), name))
     return make(*arguments)

@@ -1,11 +1,18 @@
-"""The user's side: ask and tell, one-call search, the log of a study. The only room that flips signs."""
+"""The user's side: ask and tell, one-call search, the log of a study. The only room that flips signs.
 
-from eign.study.gradient_check.check import GradientWarning
-from eign.study.minimize import maximize, minimize
-from eign.study.optimizer import Best, Optimizer
-from eign.study.run import LostWorkerWarning, Status
-from eign.study.storage.study_file import StorageError
-from eign.study.study import MethodFailedWarning
+Names are loaded on first use: who looks at a study needs no search, and so neither torch nor SciPy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eign.study.gradient_check.faults import GradientWarning
+    from eign.study.minimization import maximize, minimize
+    from eign.study.optimizer import Best, Optimizer
+    from eign.study.run import LostWorkerWarning, Status
+    from eign.study.storage.file_format import StorageError
+    from eign.study.study import MethodFailedWarning
 
 __all__ = [
     "Best",
@@ -18,3 +25,26 @@ __all__ = [
     "maximize",
     "minimize",
 ]
+
+_HOMES = {
+    "Best": "eign.study.optimizer",
+    "GradientWarning": "eign.study.gradient_check.faults",
+    "LostWorkerWarning": "eign.study.run",
+    "MethodFailedWarning": "eign.study.study",
+    "Optimizer": "eign.study.optimizer",
+    "Status": "eign.study.run",
+    "StorageError": "eign.study.storage.file_format",
+    "maximize": "eign.study.minimization",
+    "minimize": "eign.study.minimization",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use (PEP 562)."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'eign.study' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 
 from eign.arrays import Array
@@ -41,6 +40,8 @@ class Outlook:
 
     def predict(self, x: ArrayLike) -> Prediction:
         """The surrogate of what was told at the points (n, d), user units."""
+        import torch
+
         points = torch.from_numpy(self.box.to_unit(x))
         with torch.no_grad():
             mean, variance = self.belief.model.moments(points)[:2]

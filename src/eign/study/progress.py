@@ -1,5 +1,7 @@
 """A bar in the terminal: evaluations, how many are running and what for, best value, gradient norm and time left."""
 
+import math
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, final
 
@@ -11,39 +13,45 @@ from rich.progress import Progress as Bar
 from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 
+# Columns of the bar itself, of the time left and of the gaps.
+_BAR, _TIME, _GAPS = 10, 7, 4
+
 
 @final
 class Progress:
-    """Shows how a run goes, on stderr so that results can be piped."""
+    """Shows how a run goes, on stderr so that results can be piped.
+
+    What matters most comes first, and what does not fit into the terminal is left out rather than cut.
+    """
 
     def __init__(self, budget: int, *, maximize: bool, console: Console | None = None) -> None:
         """A bar of `budget` evaluations."""
+        self._console = console or Console(stderr=True)
+        self._room = self._console.width - _BAR - 2 * len(str(budget)) - 1 - _TIME - _GAPS
         self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(_BAR),
             MofNCompleteColumn(),
-            TextColumn(
-                "{task.fields[running]} running {task.fields[reason]}  "
-                "best {task.fields[best]}  |gradient| {task.fields[slope]}"
-            ),
+            TextColumn("{task.description}", markup=False),
             TimeRemainingColumn(),
-            console=console or Console(stderr=True),
+            console=self._console,
         )
-        description = "maximizing" if maximize else "minimizing"
-        self._task = self._bar.add_task(description, total=budget, running=0, reason="", best="-", slope="-")
+        self._task = self._bar.add_task("maximizing" if maximize else "minimizing", total=budget)
 
     def update(self, optimizer: Optimizer, *, running: int = 0) -> None:
         """Show what is known now, and how many evaluations are under way."""
         history = optimizer.history
-        best, slope = "-", "-"
+        parts = []
         if history.has_y.any():
             point = optimizer.best
-            best = f"{point.y:.6g}"
+            parts.append(f"best {point.y:.6g}")
             known = point.grad[np.isfinite(point.grad)]
-            slope = f"{np.linalg.norm(known):.2g}" if len(known) else "-"
-        purposes = handle(optimizer).pending.reasons or optimizer.reasons
-        reason = f"({purposes[-1]})" if purposes else ""
-        self._bar.update(self._task, completed=len(history), running=running, reason=reason, best=best, slope=slope)
+            if len(known):
+                parts.append(f"|gradient| {math.hypot(*known.tolist()):.2g}")
+        if running:
+            parts.append(f"{running} running")
+        if purposes := handle(optimizer).pending.reasons or optimizer.reasons:
+            parts.append(f"({purposes[-1]})")
+        self._bar.update(self._task, completed=len(history), description=_fitting(parts, self._room))
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -53,3 +61,13 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
+
+
+def _fitting(parts: Sequence[str], room: int) -> str:
+    """As many of the parts as there is room for; the first in any case."""
+    text = parts[0] if parts else ""
+    for part in parts[1:]:
+        if len(text) + 2 + len(part) > room:
+            break
+        text += f"  {part}"
+    return text

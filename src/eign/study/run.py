@@ -95,6 +95,7 @@ class Run:
 
     def _evaluate_all(self) -> tuple[Status, str]:
         points = self._points()
+        self._show()  # what a resumed study has already
         while True:
             for x in islice(points, max(0, self.workers.count() - len(self._running))):
                 self._submit(x)
@@ -106,7 +107,7 @@ class Run:
                 return stop
         self._finish_running()
         if not self.optimizer.history.has_y.any():
-            return Status.NOTHING_KNOWN, f"all {len(self.optimizer.history)} evaluations failed"
+            return Status.NOTHING_KNOWN, _all_failed(len(self.optimizer.history))
         return self._polished() if self.polish else (Status.BUDGET, self._used_up())
 
     def _submit(self, x: Array) -> None:
@@ -195,7 +196,8 @@ class Run:
         self.optimizer.tell(x, told.value, told.gradient, told.value_variance, told.gradient_variance)
 
     def _explained(self, error: Exception, x: Array) -> Exception:
-        where = f"in evaluation {len(self.optimizer.history) + 1}, at x = {x.tolist()}"
+        point = x.tolist() if self.optimizer.box.names is None else self.optimizer.box.as_dict(x)
+        where = f"in evaluation {len(self.optimizer.history) + 1}, at x = {point}"
         error.add_note(where)
         if not isinstance(error, StopIteration):
             return error

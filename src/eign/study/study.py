@@ -163,7 +163,7 @@ class Study:
             count = int(self._rows_at(x).sum())
             if not count:
                 raise ValueError(f"there is nothing to retract at x = {np.asarray(x).tolist()}: it was never told")
-            self._record(Retract(np.asarray(x)), self.state.without_memory(len(self.data) - count))
+            self._record(Retract(np.asarray(x)), self._state.without_memory(len(self.data) - count))
             return count
 
     def close(self) -> None:
@@ -192,15 +192,17 @@ class Study:
 
     def belief(self) -> Belief | None:
         """What the method believes of f and looks for next; changes nothing."""
+        method, state = self.strategy, self.state
         with pinned_threads():
-            return self.strategy.belief(self.state, self.data, self.pending.units)
+            return method.belief(state, self.data, self.pending.units)
 
     def _estimates(self) -> Array:
         """What f is believed to be at the points told; the values, unless they scatter."""
         if self._state.noisy is False and not (self.data.y_var > 0).any():
             return self.data.y
+        method, state = self.strategy, self.state
         with pinned_threads():
-            return self.strategy.estimates(self.state, self.data)
+            return method.estimates(state, self.data)
 
     def _record(self, event: Event, state: State) -> None:
         """The one way in which anything changes: the event is written, and what follows from it is updated.

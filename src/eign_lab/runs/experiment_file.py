@@ -18,13 +18,14 @@ options = {alpha = 0.3}
 method = "l-bfgs"
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Final, get_args, get_origin
 
+from eign.checks import Check, EntryError, Place, a_number, a_table, checked, checked_table, flag, or_none, whole
+from eign.exchange.toml_file import SpecError, read_toml
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, find_program
 from eign_lab.runs.tasks import new_optimizer
 
@@ -37,94 +38,101 @@ def load_experiments(path: str | Path) -> list[Experiment]:
             or option; the message names the key.
     """
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"{path}: {error}") from error
-    if set(content) != {"experiment"} or not isinstance(content["experiment"], list):
-        raise ValueError(f"{path}: expected tables [[experiment]] and nothing else, got {', '.join(content) or 'none'}")
+        file = read_toml(Path(path))
+    except OSError as error:
+        raise SpecError(f"{path}: {error}") from error
     experiments = []
-    for number, table in enumerate(content["experiment"]):
-        where = f"{path}: experiment[{number}]"
-        plural = {"problem": "problems", "method": "methods"}  # one table each, as TOML reads
-        renamed = {plural.get(key, key): value for key, value in _mapping(table, where).items()}
-        experiments.append(read_experiment(renamed, where))
-        _check_names(experiments[-1], where)
+    with file.located():
+        tables = checked_table(file.content, {"experiment": _a_list}, needed=("experiment",))["experiment"]
+        for number, table in enumerate(tables):
+            place = ("experiment", number)
+            plural = {"problem": "problems", "method": "methods"}  # one table each, as TOML reads
+            renamed = {plural.get(key, key): value for key, value in checked(table, a_table, place).items()}
+            experiments.append(read_experiment(renamed, place))
+            _check_names(experiments[-1], place)
     return experiments
 
 
-def read_experiment(stored: Mapping[str, Any], where: str = "experiment") -> Experiment:
-    """The experiment that plain data describe, with the attributes of `Experiment`; `where` begins an error.
+def read_experiment(stored: Mapping[str, Any], place: Place = ("experiment",)) -> Experiment:
+    """The experiment that plain data describe, with the attributes of `Experiment`; `place` begins an error.
 
     Raises:
         ValueError: a key is missing, unknown or of the wrong kind; the message names it.
     """
-    table = _known({"title": _mapping(stored, where).get("id"), **stored}, Experiment, where)
-    table["problems"] = tuple(_problem(each, f"{where}.problem[{i}]") for i, each in enumerate(table["problems"]))
-    table["methods"] = tuple(_method(each, f"{where}.method[{i}]") for i, each in enumerate(table["methods"]))
+    given = checked(stored, a_table, place)
+    table = _known({"title": given.get("id"), **given}, Experiment, place)
+    table["problems"] = tuple(_problem(each, (*place, "problem", i)) for i, each in enumerate(table["problems"]))
+    table["methods"] = tuple(_method(each, (*place, "method", i)) for i, each in enumerate(table["methods"]))
     try:
         return Experiment(**table)
     except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+        raise EntryError(place, str(error)) from error
 
 
-def _problem(stored: Any, where: str) -> ProblemSpec:
-    table = _known({"initial": None, **_mapping(stored, where)}, ProblemSpec, where)
-    points = table.get("checkpoints", ())
-    if not all(isinstance(point, int) for point in points):
-        raise ValueError(f"{where}.checkpoints: expected whole numbers, got {points!r}")
+def _problem(stored: Any, place: Place) -> ProblemSpec:
+    table = _known({"initial": None, **checked(stored, a_table, place)}, ProblemSpec, place)
     try:
-        return ProblemSpec(**{**table, "checkpoints": tuple(points)})
+        return ProblemSpec(**{**table, "checkpoints": tuple(table.get("checkpoints", ()))})
     except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+        raise EntryError(place, str(error)) from error
 
 
-def _method(stored: Any, where: str) -> MethodSpec:
-    table = _mapping(stored, where)
-    return MethodSpec(**_known({"label": table.get("method", ""), **table}, MethodSpec, where))
+def _method(stored: Any, place: Place) -> MethodSpec:
+    table = checked(stored, a_table, place)
+    return MethodSpec(**_known({"label": table.get("method", ""), **table}, MethodSpec, place))
 
 
-def _check_names(experiment: Experiment, where: str) -> None:
+def _check_names(experiment: Experiment, place: Place) -> None:
     """Whether problems, methods and options exist."""
     for i, problem in enumerate(experiment.problems):
-        at = f"{where}.problem[{i}]"
+        at: Place = (*place, "problem", i)
         try:
             posed = problem.posed(0)
             for j, method in enumerate(experiment.methods):
-                at = f"{where}.method[{j}]"
+                at = (*place, "method", j)
                 if find_program(method.method) is None:
                     new_optimizer(experiment.run(problem, method, 0), posed)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{at}: {error}") from error
+            raise EntryError(at, str(error)) from error
 
 
-def _known(table: Mapping[str, Any], kind: type, where: str) -> dict[str, Any]:
+def _known(table: Mapping[str, Any], kind: type, place: Place) -> dict[str, Any]:
     """The table, if it has all that the dataclass needs, nothing else, and everything of the right kind."""
-    attributes = {each.name: each for each in fields(kind)}
-    for key in table:
-        if key not in attributes:
-            raise ValueError(f"{where}: unknown key {key!r}; expected some of {', '.join(attributes)}")
-    for name, each in attributes.items():
-        kinds = _kinds(each.type)
-        if name not in table:
-            if each.default is MISSING and each.default_factory is MISSING:
-                raise ValueError(f"{where}: the key {name!r} is missing")
-        elif not isinstance(table[name], kinds) or (bool not in kinds and isinstance(table[name], bool)):
-            raise ValueError(f"{where}.{name}: expected {_WORDS.get(kinds[0], 'a table')}, got {table[name]!r}")
-    return dict(table)
+    attributes = fields(kind)
+    needed = [each.name for each in attributes if each.default is MISSING and each.default_factory is MISSING]
+    return checked_table(table, {each.name: _check(each.type) for each in attributes}, place, needed=needed)
 
 
-_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list"}
-
-
-def _kinds(annotation: Any) -> tuple[type, ...]:
-    """What a value from a file may be, for an attribute with this annotation."""
+def _check(annotation: Any) -> Check:
+    """What a value from a file must be, for an attribute with this annotation."""
     parts = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
-    kinds = [get_origin(part) or part for part in parts]
-    also = {tuple: list, float: int}  # TOML has lists, and 3 where 3.0 is meant
-    return (*kinds, *(also[kind] for kind in kinds if kind in also))
+    (kind,) = (part for part in parts if part is not NoneType)
+    check = _whole_numbers if kind == tuple[int, ...] else _CHECKS.get(get_origin(kind) or kind, a_table)
+    return or_none(check) if NoneType in parts else check
 
 
-def _mapping(stored: Any, where: str) -> dict[str, Any]:
-    if not isinstance(stored, Mapping):
-        raise ValueError(f"{where}: expected a table, got {stored!r}")
-    return dict(stored)
+def _a_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a text")
+    return value
+
+
+def _a_list(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise ValueError("a list")
+    return list(value)
+
+
+def _whole_numbers(value: Any) -> list[int]:
+    if not all(isinstance(entry, int) for entry in _a_list(value)):
+        raise ValueError("whole numbers")
+    return list(value)
+
+
+_CHECKS: Final[Mapping[Any, Check]] = {
+    str: _a_text,
+    int: whole(least=0),
+    float: a_number,
+    bool: flag,
+    tuple: _a_list,
+}

@@ -76,10 +76,10 @@ class StepCosts:
 
     def __str__(self) -> str:
         return (
-            f"{self.model:<12} d {self.dim:>3}  n {self.n:>5}  no refit, {self.n * (self.dim + 1)} rows:"
-            f" one MAP evaluation with gradient {self.evaluation_seconds:.3g} s, factor {self.factor_seconds:.3g} s,"
-            f" posterior of {_POSTERIOR_POINTS} points with gradient {self.posterior_seconds:.3g} s,"
-            f" one more observation {self.append_seconds:.3g} s, resident memory {self.gigabytes:.1f} GB"
+            f"{self.model:<12} d {self.dim:>3}  n {self.n:>5}  no refit, {self.n * (self.dim + 1)} rows:\n"
+            f"  one MAP evaluation with gradient {self.evaluation_seconds:.3g} s, factor {self.factor_seconds:.3g} s,\n"
+            f"  posterior of {_POSTERIOR_POINTS} points with gradient {self.posterior_seconds:.3g} s,\n"
+            f"  one more observation {self.append_seconds:.3g} s, resident memory {self.gigabytes:.1f} GB"
         )
 
 

@@ -1,6 +1,6 @@
 """The measurements of `speed` and `growth`, as tables for the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from rich.console import Console
@@ -61,30 +61,35 @@ def show_status(status: Status, size: str, what: str) -> None:
 
 
 def fit_table(rows: Sequence[FitSpeed]) -> Table:
-    """Refits beside BoTorch's and the arithmetic limit, and posteriors with gradient."""
-    table = Table(title="One more point, all processes refitted: seconds a step")
-    for name in (
-        *("d, n", "eign", "threads", "first fit", "BoTorch cold", "ratio", "BoTorch warm", "ratio", "evaluations"),
-        *("x limit, 1 and 2 threads", "MAP gap / n", "posterior 20", "BoTorch", "ratio"),
-    ):
-        table.add_column(name, justify="right")
-    for row in rows:
-        cold, warm = (f"{peer.seconds:.3f} ({peer.form}, {peer.threads})" for peer in (row.cold, row.warm))
-        verdict = "ok" if row.gap <= ALLOWED_GAP else "worse"
-        table.add_row(
-            f"{row.dim}, {row.n}",
-            f"{row.seconds:.4f}",
-            f"{row.threads}",
-            f"{row.first_seconds:.3f}",
-            cold,
-            f"{row.cold.seconds / row.seconds:.0f}",
-            warm,
-            f"{row.warm.seconds / row.seconds:.0f}",
-            f"{row.evaluations:.0f}",
-            f"{row.limits[0]:.1f}, {row.limits[1]:.1f}",
-            f"{row.gap:.1e} {verdict}",
-            f"{row.posterior_seconds:.4f}",
-            f"{row.peer_posterior_seconds:.4f}",
-            f"{row.peer_posterior_seconds / row.posterior_seconds:.0f}",
-        )
+    """Refits beside BoTorch's and the arithmetic limit, and posteriors with gradient; a column each."""
+    columns = [
+        {
+            "seconds a refit": f"{row.seconds:.4f}, {row.threads} thread{'s' * (row.threads > 1)}",
+            "first fit": f"{row.first_seconds:.3f} s",
+            **{
+                f"BoTorch {peer.start}": f"{peer.seconds:.3f} s, {peer.form}, {peer.threads} "
+                f"thread{'s' * (peer.threads > 1)}: {peer.seconds / row.seconds:.0f} times"
+                for peer in (row.cold, row.warm)
+            },
+            "evaluations": f"{row.evaluations:.0f}",
+            "times the limit, 1 and 2 threads": f"{row.limits[0]:.1f}, {row.limits[1]:.1f}",
+            "MAP gap / n": f"{row.gap:.1e} {'ok' if row.gap <= ALLOWED_GAP else 'worse'}",
+            "posterior of 20 points": f"{row.posterior_seconds:.4f} s",
+            "BoTorch's posterior": f"{row.peer_posterior_seconds:.4f} s: "
+            f"{row.peer_posterior_seconds / row.posterior_seconds:.0f} times",
+        }
+        for row in rows
+    ]
+    title = "One more point, all processes refitted: d, n"
+    return transposed(title, [f"{row.dim}, {row.n}" for row in rows], columns)
+
+
+def transposed(title: str, headings: Sequence[str], columns: Sequence[Mapping[str, str]]) -> Table:
+    """What was measured in a line each, so that one measurement fits into a terminal of 80 columns."""
+    table = Table(title=title)
+    table.add_column("", no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, justify="right", overflow="fold")
+    for name in columns[0] if columns else ():
+        table.add_row(name, *(column[name] for column in columns))
     return table

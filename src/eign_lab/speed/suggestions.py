@@ -28,7 +28,7 @@ from eign.search.rescaling import rescaled
 from eign_lab.speed import botorch_fits, botorch_suggestions
 from eign_lab.speed.botorch_suggestions import Suggest
 from eign_lab.speed.fits import REST, Samples, limited_threads, promising, samples
-from eign_lab.speed.printed import show_status
+from eign_lab.speed.printed import show_status, transposed
 
 Start = Literal["cold", "warm"]
 ModelName = Literal["independent", "joint"]
@@ -262,25 +262,25 @@ def _deficit(acquisition: EIGN, ours: Tensor, other: Tensor) -> float:
 
 
 def suggestion_table(rows: Sequence[SuggestionSpeed]) -> Table:
-    """The measurements with their bars."""
-    table = Table(title="One more point, all refitted, acquisition maximised: seconds a suggestion")
-    for heading in ("method", "d, n", "eign", "fit + search", *(f"BoTorch {start}" for start in STARTS)):
-        table.add_column(heading, justify="right")
-    for heading in (*(f"ratio ({BARS[start]:.0f})" for start in STARTS), "not lower", "same model", "worst"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(
-            "EI-GN" if row.model == "independent" else "dEI-GN",
-            f"{row.dim}, {row.n}",
-            f"{row.seconds:.4f}",
-            f"{row.fit_seconds:.4f} + {row.search_seconds:.4f}",
-            *(f"{peer.seconds:.3f} ({peer.form}, {peer.threads})" for peer in row.peers.values()),
-            *(f"{row.ratio(start):.0f}" for start in STARTS),
-            "{}/{}".format(*row.not_lower),
-            "{}/{}".format(*row.searched),
-            f"{row.shortfall:.1e}",
-        )
-    return table
+    """The measurements with their bars, a column each."""
+    columns = [
+        {
+            "seconds a suggestion": f"{row.seconds:.4f}",
+            "fit + search": f"{row.fit_seconds:.4f} + {row.search_seconds:.4f}",
+            **{
+                f"BoTorch {start}": f"{row.peers[start].seconds:.3f} s, {row.peers[start].form}, "
+                f"{row.peers[start].threads} thread{'s' * (row.peers[start].threads > 1)}"
+                for start in STARTS
+            },
+            **{f"times as fast as {start} (goal {BARS[start]:.0f})": f"{row.ratio(start):.0f}" for start in STARTS},
+            "suggestions not lower": "{} of {}".format(*row.not_lower),
+            "the same on our model": "{} of {}".format(*row.searched),
+            "worst shortfall": f"{row.shortfall:.1e}",
+        }
+        for row in rows
+    ]
+    headings = [f"{'EI-GN' if row.model == 'independent' else 'dEI-GN'} {row.dim}, {row.n}" for row in rows]
+    return transposed("One more point, all refitted, acquisition maximised: d, n", headings, columns)
 
 
 def show_suggestion_speed(*, steps: int = 10, peer_steps: int | None = None, largest: int = 500) -> None:

@@ -189,9 +189,9 @@ def test_experiments_come_from_a_toml_file(tmp_path):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"experiment": "colour = 1"}, r"experiment\[0\]: unknown key 'colour'"),
+        ({"experiment": "colour = 1"}, r"line 4: experiment\[0\].colour: there is no key 'colour'. Known: id, title"),
         ({"experiment": "title = 1"}, r"experiment\[0\].title: expected a text, got 1"),
-        ({"problem": "restarts = true"}, r"problem\[0\].restarts: expected a whole number, got True"),
+        ({"problem": "restarts = true"}, r"problem\[0\].restarts: expected a whole number, at least 0, got True"),
         ({"problem": "checkpoints = [1.5]"}, r"problem\[0\].checkpoints: expected whole numbers"),
         ({"problem": "checkpoints = [10]"}, r"problem\[0\]: ackley-3: checkpoints \[10\]"),
         ({"problem": "options = {shifted = {}}"}, r"problem\[0\]: shifted: give either"),
@@ -199,6 +199,7 @@ def test_experiments_come_from_a_toml_file(tmp_path):
         ({"method": "options = {alhpa = 0.3}"}, r"method\[0\]: .*no option 'alhpa'; did you mean 'alpha'"),
         ({"method": "options = 3"}, r"method\[0\].options: expected a table"),
         ({"method": "= 3"}, r"own.toml: .*line"),
+        ({"problem": "budgte = 3"}, r"line 9: experiment\[0\].problem\[0\].budgte: .*did you mean 'budget'"),
     ],
 )
 def test_an_error_in_a_file_names_the_key(tmp_path, parts, message):

@@ -9,29 +9,32 @@ from eign_lab.speed.printed import report_fits, report_growth
 
 def test_fit_is_measured_beside_botorch_and_printed() -> None:
     out = StringIO()
-    (row,) = report_fits(Console(file=out, width=240), sizes=[(2, 6)], steps=1)
+    (row,) = report_fits(Console(file=out, width=80), sizes=[(2, 6)], steps=1)
     assert row.seconds > 0
     assert row.gap <= ALLOWED_GAP
     assert (row.cold.start, row.warm.start) == ("cold", "warm")
     assert row.evaluations >= 3
     assert "2, 6" in out.getvalue()
+    assert f"{row.seconds:.4f}" in out.getvalue()
+    assert "…" not in out.getvalue()
     assert f"{row.cold.seconds / row.seconds:.0f}" in out.getvalue()
 
 
 def test_growth_of_both_models_is_measured_and_printed() -> None:
     out = StringIO()
-    rows = report_growth(Console(file=out, width=400), sizes=[(2, 5), (2, 60), (2, 90)], most_rows=180)
+    rows = report_growth(Console(file=out, width=80), sizes=[(2, 5), (2, 60), (2, 90)], most_rows=180)
     assert [(row.model, row.n) for row in rows] == [
         (model, n) for model in ("independent", "joint") for n in (5, 60, 90)
     ]
     assert [type(row) for row in rows] == [*[Growth] * 5, StepCosts]
     assert 0 < rows[0].megabytes < rows[2].megabytes
     assert out.getvalue().count("independent") == 3
+    assert max(map(len, out.getvalue().splitlines())) <= 80
     # Beyond the limit there are single steps, and it says that there is no refit.
     steps = rows[-1]
     assert min(steps.evaluation_seconds, steps.factor_seconds, steps.posterior_seconds, steps.append_seconds) > 0
     assert 0.05 < steps.gigabytes < 8  # Python with PyTorch, and next to nothing for 270 rows
-    assert "no refit, 270 rows: one MAP evaluation" in out.getvalue()
+    assert "no refit, 270 rows:\n  one MAP evaluation" in out.getvalue()
 
 
 def test_samples_are_reproducible() -> None:

@@ -16,6 +16,9 @@ def test_one_small_comparison():
     assert row.not_lower[1] == 2
     assert row.ratio("cold") == row.peers["cold"].seconds / row.seconds
     out = io.StringIO()
-    Console(file=out, width=250).print(suggestion_table([row]))
+    Console(file=out, width=80).print(suggestion_table([row]))
     assert "dEI-GN" in out.getvalue()
     assert "2, 8" in out.getvalue()
+    for number in (f"{row.seconds:.4f}", f"{row.fit_seconds:.4f} + {row.search_seconds:.4f}", f"{row.shortfall:.1e}"):
+        assert number in out.getvalue()
+    assert "…" not in out.getvalue()

@@ -7,6 +7,7 @@ from eign import Box, problems
 from eign.data import Observations
 from eign.strategies.design import design_point
 from eign.study import GradientWarning, Optimizer, minimize
+from eign.study.gradient_check import neighbours
 from eign.study.gradient_check.check import PROBE, new_faults
 from eign.study.gradient_check.faults import Fault, common_faults, hidden_changes, message, repaired_bounds
 from eign.study.gradient_check.neighbours import NEAR, judge
@@ -285,3 +286,13 @@ def test_the_passive_mode_looks_at_many_points_told_at_once():
     answers = [wavy(point) for point in x]
     with pytest.warns(GradientWarning, match="the gradient seems"):
         opt.tell(x, [value for value, _ in answers], [-grad for _, grad in answers])
+
+
+def test_pairs_are_the_same_with_and_without_a_tree(monkeypatch):
+    x = np.random.default_rng(0).uniform(size=(150, 3))
+    x[75:] = x[:75] + np.random.default_rng(1).uniform(-2 * neighbours.NEAR, 2 * neighbours.NEAR, (75, 3))
+    by_hand = neighbours._near_pairs(x)
+    monkeypatch.setattr(neighbours, "_FEW", 0)
+    by_tree = neighbours._near_pairs(x)
+    assert 5 < len(by_hand) < 75
+    assert set(map(tuple, by_hand.tolist())) == set(map(tuple, by_tree.tolist()))

@@ -12,7 +12,6 @@ from eign.arrays import Array
 from eign.data import Observations
 from eign.study.gradient_check.faults import Fault, GradientWarning, message
 from eign.study.gradient_check.neighbours import judge
-from eign.study.gradient_check.passive import likely_fault
 from eign.study.gradient_check.probe import is_probed, propose_probe
 
 __all__ = ["PROBE", "GradientCheck", "GradientWarning", "checked_mode", "message", "new_faults", "probe_point"]
@@ -69,6 +68,8 @@ def new_faults(mode: GradientCheck, data: Observations, widths: Array, before: i
         return () if found and _by_neighbours(data[:before], widths[:before]) else found
     looks = sorted({max(4, factor * data.dim) for factor in _LOOKS})
     if mode == "passive" and any(before < count <= len(data) for count in looks):
+        from eign.study.gradient_check.passive import likely_fault  # needs torch
+
         fault = likely_fault(data, widths)
         earlier = (likely_fault(data[:count], widths[:count]) for count in looks if count <= before)
         return () if fault is None or any(known is not None for known in earlier) else (fault,)

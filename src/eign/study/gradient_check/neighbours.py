@@ -13,7 +13,7 @@ more than the bound and the noise. There is an alarm when a few pairs reject the
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
+from numpy.typing import NDArray
 
 from eign.arrays import Array, Mask
 from eign.data import Observations
@@ -49,6 +49,8 @@ _FACTORS: Final = (0.1, 10.0)
 _CLOSE_TO_ONE: Final = (0.7, 1.4)
 # PointPairs that are looked at for each coordinate: a search that has converged makes more than are needed.
 _PAIRS: Final = 10
+# Up to so many points all pairs are looked at: that takes less time than loading SciPy for a tree.
+_FEW: Final = 200
 
 
 class PointPairs(NamedTuple):
@@ -110,11 +112,22 @@ def judge(data: Observations, widths: Array) -> Finding:
     return Finding(int(rejected.sum()), alive, _convincing(candidates, pairs, rejecting))
 
 
+def _near_pairs(x: Array) -> NDArray[np.intp]:
+    """The rows of all pairs of points within NEAR of each other in every coordinate, the earlier first, `m x 2`."""
+    if len(x) <= _FEW:
+        earlier, later = np.triu_indices(len(x), 1)
+        near = np.abs(x[earlier] - x[later]).max(axis=1, initial=0.0) <= NEAR
+        return np.stack([earlier[near], later[near]], axis=1)
+    from scipy.spatial import cKDTree
+
+    return np.asarray(cKDTree(x).query_pairs(NEAR, p=np.inf, output_type="ndarray"))
+
+
 def neighbours(data: Observations, widths: Array) -> PointPairs:
     """Each point that has a value and slopes with the nearest earlier one, if that is near enough; in user units."""
     rows = is_informative(data)
     data, widths = data[rows], widths[rows]
-    found = cKDTree(data.x).query_pairs(NEAR, p=np.inf, output_type="ndarray")
+    found = _near_pairs(data.x)
     distance = np.abs(data.x[found[:, 0]] - data.x[found[:, 1]]).max(axis=1, initial=0.0)
     order = np.lexsort((found[:, 0], distance, found[:, 1]))
     nearest = order[np.unique(found[order, 1], return_index=True)[1]][: _PAIRS * (1 + data.dim)]

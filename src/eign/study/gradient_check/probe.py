@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from eign.arrays import Array
 from eign.data import Observations
@@ -106,6 +105,8 @@ def _expected_bend(rows: Observations, step: Array) -> Array:
     if len(rows) < 2:
         return np.zeros_like(step)
     slope = np.where(rows.has_grad, rows.grad, 0.0)
+    from scipy.spatial import cKDTree
+
     distance, near = (np.asarray(part)[:, 0] for part in cKDTree(rows.x).query(rows.x, k=[2]))
     change = np.abs(slope - slope[near]) / np.maximum(distance[:, None], _LONGEST)
     return np.asarray(0.5 * np.median(change, axis=0) * np.linalg.norm(step, axis=1, keepdims=True))
@@ -113,4 +114,6 @@ def _expected_bend(rows: Observations, step: Array) -> Array:
 
 def _crowd(x: Array, points: Array) -> Array:
     """How many of the points are neighbours of each x, `n`."""
+    from scipy.spatial import cKDTree
+
     return np.asarray(cKDTree(points).query_ball_point(x, NEAR, p=np.inf, return_length=True))

@@ -268,3 +268,7 @@ class Run:
                 if (stop := self._take_answers()) is not None and stop[0] is not Status.CONVERGED:
                     return stop
         return Status.BUDGET, self._used_up()
+
+
+def _all_failed(count: int) -> str:
+    return "the only evaluation failed" if count == 1 else f"all {count} evaluations failed"

@@ -286,7 +286,11 @@ class TestNumbersBehindThePictures:
         assert np.isnan(mean_and_error(np.array([1.0])).error)
 
     def test_regrets_below_rounding_are_at_the_floor(self):
-        assert_allclose(regrets(np.array([10.0, 10.0 + 1e-13, 9.0]), 10.0), [1e-8, 1e-8, 1.0])
+        assert_allclose(regrets(np.array([10.0, 10.0 + 1e-13, 9.0]), 10.0, maximize=True), [1e-8, 1e-8, 1.0])
+        with pytest.warns(UserWarning, match=r"beyond the optimum of 10, by up to 2: either it is stated wrongly"):
+            assert_allclose(regrets(np.array([[7.0, 9.0, 12.0]]), 10.0), [[3.0, 1.0, 1e-8]])
+        with pytest.warns(UserWarning, match="beyond the optimum"):
+            assert_allclose(regrets(np.array([3.0, 1.0, -1.0]), 0.0), [3.0, 1.0, 1e-9])
         middle, low, high = regret_band(np.array([[9.0], [6.0]]), 10.0)
         spread = np.log(4.0) / np.sqrt(2.0) / np.sqrt(2.0)
         assert_allclose([middle[0], low[0], high[0]], [2.0, 2.0 / np.exp(spread), 2.0 * np.exp(spread)])

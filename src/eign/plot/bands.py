@@ -1,5 +1,6 @@
 """Many runs as one curve with a band: mean and standard error, and the same of regrets in logarithms."""
 
+import warnings
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -47,20 +48,35 @@ def mean_band(values: Array) -> Band:
     return Band(mean, mean - error, mean + error)
 
 
-def regrets(best: Array, optimum: float) -> Array:
-    """How far the best values are from the optimum, on either side of it, and at least `REGRET_FLOOR`.
+def regrets(best: Array, optimum: float, *, maximize: bool | None = None) -> Array:
+    """How far values are from the optimum, at least `REGRET_FLOOR`. Values beyond it are none, and a warning says so.
 
     >>> regrets(np.array([3.0, 5.0]), 5.0)
     array([2.e+00, 5.e-09])
+
+    Args:
+        best: Values, or best values so far along the last axis.
+        optimum: As somebody states it; with noise, single values may be beyond.
+        maximize: Whether larger values are better; None looks at whether best values rise.
     """
-    return np.asarray(np.maximum(np.abs(best - optimum), REGRET_FLOOR * max(1.0, abs(optimum))))
+    best, floor = np.asarray(best, dtype=np.float64), REGRET_FLOOR * max(1.0, abs(optimum))
+    change = np.nansum(np.diff(best, axis=-1)) or np.nansum(optimum - best)
+    distance = optimum - best if (change > 0.0 if maximize is None else maximize) else best - optimum
+    if (furthest := float(np.nanmin(distance, initial=0.0))) < -floor:
+        warnings.warn(
+            f"values are beyond the optimum of {optimum:g}, by up to {-furthest:.3g}: either it is stated wrongly, or "
+            "they are noisy; they are drawn as if they were at it",
+            UserWarning,
+            stacklevel=3,
+        )
+    return np.asarray(np.maximum(distance, floor))
 
 
-def regret_band(best: Array, optimum: float) -> Band:
+def regret_band(best: Array, optimum: float, *, maximize: bool | None = None) -> Band:
     r"""The geometric mean of the regrets, and one standard error of their logarithms, `n x k -> k` each.
 
     .. math:: \exp\bigl(\overline{\log r} \pm \mathrm{SE}(\log r)\bigr)
 
     On a log scale the band is then symmetric and never leaves it, and no single run decides where the curve is.
     """
-    return Band(*(np.exp(part) for part in mean_band(np.log(regrets(best, optimum)))))
+    return Band(*(np.exp(part) for part in mean_band(np.log(regrets(best, optimum, maximize=maximize)))))

@@ -36,7 +36,8 @@ def convergence(
     values, best = seen.values, seen.best
     if regret:
         level = _required(optimum)
-        values, best = np.where(np.isfinite(values), regrets(values, level), np.nan), regrets(best, level)
+        distances, best = (regrets(part, level, maximize=seen.maximize) for part in (values, best))
+        values = np.where(np.isfinite(values), distances, np.nan)
     evaluations = np.arange(1, len(values) + 1)
     axes.plot(evaluations, values, "o", color=TRUTH, markersize=3.5, alpha=0.6, markeredgewidth=0, label="value")
     axes.step(evaluations, best, where="post", color=MODEL, linewidth=2, label="best so far")

@@ -92,7 +92,7 @@ def ending_table(problem: ProblemOutcome) -> Table:
     rows = []
     for method, runs in problem.runs.items():
         last = runs.best[:, -1]
-        regret = NOTHING if optimum is None else f"{regret_band(last[:, None], optimum).middle[0]:.2g}"
+        regret = NOTHING if optimum is None else f"{regret_band(last[:, None], optimum, maximize=True).middle[0]:.2g}"
         found = NOTHING
         if optimum is not None:
             found = f"{round(len(last) * share_at_optimum(last, optimum, margin=FOUND * gain))} of {len(last)}"

@@ -29,7 +29,8 @@ lint: $(DEV_READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(DEV_READY)  ## the benchmarks; hours, for BoTorch takes its time
+bench: $(DEV_READY)  ## the properties with random seeds, and the benchmarks; hours, for BoTorch takes its time
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m hypothesis --hypothesis-profile random tests
 	$(BIN)/python -m eign_lab.speed.import_time
 	$(BIN)/eign speed --formulas
 	$(BIN)/python -m eign_lab.studies.contour_accuracy

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cases import Posterior, posteriors, seeds, tensor
 from eign.formulas import (
     auxiliary_improvement,
     auxiliary_improvement_bound,
@@ -18,7 +17,10 @@ from eign.formulas import (
     orthant_gradient_increase,
     stationarity_event,
 )
-from reference import cf_positive_part, nested_improvement, sampled
+from example_counts import examples
+
+from .posteriors import Posterior, posteriors, seeds, tensor
+from .reference import cf_positive_part, nested_improvement, sampled
 
 DRAWS = 400_000
 ERRORS = 5  # standard errors; exceeded once in two million fair comparisons
@@ -77,7 +79,7 @@ class TestAuxiliaryImprovement:
         assert independent(p) == pytest.approx(reference, abs=1e-8 * scale + cut_off)
 
     @given(posteriors(correlated=True), seeds)
-    @settings(max_examples=30)
+    @examples(30)
     def test_against_monte_carlo(self, p, seed):
         chol = np.linalg.cholesky(p.joint_cov)
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cases import Posterior, posteriors, seeds, tensor
 from eign.formulas import (
     expected_positive_part,
     gradient_increase,
@@ -14,7 +13,10 @@ from eign.formulas import (
     orthant_gradient_increase,
     orthant_gradient_increase_full,
 )
-from reference import cf_positive_part, mp_increase_1d, mp_orthant_increase, ncx2_increase, polar_increase_2d, sampled
+from example_counts import examples
+
+from .posteriors import Posterior, posteriors, seeds, tensor
+from .reference import cf_positive_part, mp_increase_1d, mp_orthant_increase, ncx2_increase, polar_increase_2d, sampled
 
 DRAWS = 400_000
 # With a standard error in the estimate, 5 of them are exceeded once in two million fair comparisons.
@@ -51,7 +53,7 @@ class TestOrthant:
             assert gradient.isfinite().all()
 
     @given(posteriors(dims=st.integers(1, 5), correlated=True), seeds)
-    @settings(max_examples=25)
+    @examples(25)
     def test_full_against_monte_carlo(self, p, seed):
         chol = np.linalg.cholesky(p.grad_cov)
         z = np.linalg.solve(chol, p.best_grad - p.grad_mean)
@@ -143,7 +145,7 @@ class TestExact:
         assert exact(p) == pytest.approx(float(precise), rel=1e-10, abs=1e-300)
 
     @given(posteriors(dims=st.just(1)))
-    @settings(max_examples=300)
+    @examples(300)
     def test_the_contour_at_its_hardest_one_dimension(self, p):
         """The density is singular there; the closed form is used instead, but the contour holds the bar too."""
         m, s, g = p.grad_mean, p.grad_sigma, p.best_grad
@@ -156,7 +158,7 @@ class TestExact:
         assert float(value) == pytest.approx(float(precise), abs=1e-8 * scale + 1e-15 * float(g @ g + m @ m))
 
     @given(st.integers(1, 100), seeds, st.floats(-2, 2), st.floats(-1, 1))
-    @settings(max_examples=200)
+    @examples(200)
     def test_equal_variances_against_the_noncentral_chi_square(self, d, seed, log_noncentrality, shift):
         rng = np.random.default_rng(seed)
         mean = 10**log_noncentrality * rng.standard_normal(d)
@@ -188,7 +190,7 @@ class TestExact:
         assert exact(p) == pytest.approx(reference, abs=1e-8 * scale + cut_off)
 
     @given(posteriors(dims=st.integers(2, 12), correlated=True), seeds)
-    @settings(max_examples=30)
+    @examples(30)
     def test_full_against_monte_carlo(self, p, seed):
         chol = np.linalg.cholesky(p.grad_cov)
 

@@ -6,7 +6,6 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cases import tensor
 from eign.formulas import (
     expected_improvement,
     log_expected_improvement,
@@ -14,6 +13,8 @@ from eign.formulas import (
     probability_of_improvement,
     upper_confidence_bound,
 )
+
+from .posteriors import tensor
 
 
 def mp_log_h(u: float) -> float:

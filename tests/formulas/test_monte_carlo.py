@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from cases import Posterior, tensor
 from eign.formulas import (
     auxiliary_improvement,
     auxiliary_improvement_full,
@@ -16,6 +15,8 @@ from eign.formulas import (
     gradient_increase_mc_full,
     normal_base_samples,
 )
+
+from .posteriors import Posterior, tensor
 
 
 @pytest.fixture

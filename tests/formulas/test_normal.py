@@ -6,7 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eign.formulas import normal_tail
-from reference import mp_tail_moments
+
+from .reference import mp_tail_moments
 
 
 @given(st.floats(-1e3, 1e3))

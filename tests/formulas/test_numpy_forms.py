@@ -5,10 +5,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import posteriors, tensor
 from eign import formulas
 from eign.formulas import gradient_norm_numpy, improvement_numpy, normal_numpy
 from eign.formulas.improvement_numpy import ByMoments
+
+from .posteriors import posteriors, tensor
 
 standardized = st.floats(-1e3, 1e6)
 

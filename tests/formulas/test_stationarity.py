@@ -1,7 +1,8 @@
 import torch
 
-from cases import tensor
 from eign.formulas import projected_gradient, stationarity
+
+from .posteriors import tensor
 
 
 def test_only_components_that_point_out_of_the_box_are_dropped():

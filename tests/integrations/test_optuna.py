@@ -12,7 +12,8 @@ from optuna.trial import TrialState, create_trial
 
 import eign
 from eign.integrations.optuna import GradientSampler, set_gradient
-from optuna_worker import storage
+
+from .optuna_worker import storage
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SPACE = {"a": FloatDistribution(-2.0, 3.0), "b": FloatDistribution(1e-3, 1e1, log=True)}
@@ -57,6 +58,20 @@ def told(monkeypatch):
 
     monkeypatch.setattr(eign.Optimizer, "tell", recorded)
     return calls
+
+
+@pytest.fixture
+def told_by_optimizer(monkeypatch):
+    """All that each optimizer is told."""
+    told = {}
+    tell = eign.Optimizer.tell
+
+    def recorded(self, *columns):
+        told.setdefault(self, []).extend(zip(*columns, strict=True))
+        tell(self, *columns)
+
+    monkeypatch.setattr(eign.Optimizer, "tell", recorded)
+    return told
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("minimize", 1.0), ("maximize", -1.0)])
@@ -319,7 +334,7 @@ def test_reseeding_gives_other_points():
     assert study.sampler.sample_relative(study, trial, SPACE) != before
 
 
-def test_brackets_of_hyperband_are_studies_of_their_own():
+def test_brackets_of_hyperband_are_studies_of_their_own(told_by_optimizer):
     def stepwise(trial):
         value = objective(trial)
         for step in range(4):
@@ -331,7 +346,12 @@ def test_brackets_of_hyperband_are_studies_of_their_own():
     pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=4, reduction_factor=2)
     study = optuna.create_study(sampler=GradientSampler(seed=0, options=FAST), pruner=pruner)
     study.optimize(stepwise, n_trials=14)
-    assert len(study.trials) == 14
+    bracket_of = {
+        tuple(trial.params[name] for name in "ab"): pruner._get_bracket_id(study, trial) for trial in study.trials
+    }
+    brackets = [{bracket_of[x] for x, *_ in told} for told in told_by_optimizer.values()]
+    assert all(len(bracket) == 1 for bracket in brackets)
+    assert len(set.union(*brackets)) > 1
 
 
 @pytest.mark.parametrize(

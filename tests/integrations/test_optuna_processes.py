@@ -7,8 +7,8 @@ import numpy as np
 import optuna
 import pytest
 
-import optuna_worker as worker
-import postgres
+from . import optuna_worker as worker
+from . import postgres
 
 PROCESSES = 2
 

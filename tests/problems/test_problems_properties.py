@@ -23,7 +23,7 @@ def holder_kink(x):
     return min(to_sine, to_cosine, abs(np.hypot(*x) - np.pi), np.hypot(*x))
 
 
-# The gradient of policy search is an estimate; tests/unit/test_problems_control.py is about it.
+# The gradient of policy search is an estimate; test_control.py is about it.
 NAMES = [name for name in problems.names() if not name.startswith(("acrobot", "cartpole"))]
 KINKS = {"ackley-14": ackley_kink, "holder-table-2": holder_kink}
 

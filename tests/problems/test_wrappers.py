@@ -9,7 +9,7 @@ from eign import problems
 from eign.problems import Problem
 from eign.space import Box
 
-# Of the random problems one GP sample stands for all; policy search is in tests/unit/test_problems_control.py.
+# Of the random problems one GP sample stands for all; policy search is in test_control.py.
 DRAWN = ("acrobot", "cartpole", "gp-sample-8", "gp-sample-9")
 NAMES = [name for name in problems.names() if not name.startswith(DRAWN)]
 UNKNOWN_OUTSIDE = ("holder-table-2", "gp-sample-7")

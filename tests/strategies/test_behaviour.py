@@ -49,11 +49,11 @@ def test_lbfgs_without_a_design_starts_at_random():
 
 def test_lbfgs_backs_off_from_a_failed_point():
     chosen, state, data = told("l-bfgs")
-    step, state = chosen.propose(state, data, none_pending(), 1)
+    (step,), state = chosen.propose(state, data, none_pending(), 1)
     start = np.array(state.memory["starts"][0])
-    failed = data.append(step[0].x, None)
-    shorter, _ = chosen.propose(state.after(failed[-1:]), failed, none_pending(), 1)
-    assert 0 < np.linalg.norm(shorter[0].x - start) < np.linalg.norm(step[0].x - start)
+    failed = data.append(step.x, None)
+    (shorter,), _ = chosen.propose(state.after(failed[-1:]), failed, none_pending(), 1)
+    assert 0 < np.linalg.norm(shorter.x - start) < np.linalg.norm(step.x - start)
 
 
 def test_lbfgs_restarts_after_convergence():
@@ -134,18 +134,25 @@ def test_cma_says_what_to_install(monkeypatch):
 
 @pytest.mark.parametrize("method", [name for name in methods() if isinstance(strategy(name), Bayesian)])
 def test_a_region_that_fails_is_avoided(method):
-    """f rises to the right and fails beyond 0.7: a method that learned nothing would propose there again and again."""
+    """f rises to the right and fails beyond 0.7: a method that learned nothing would propose there again and again.
+
+    Without stand-ins for what failed, 15 to 24 of the 24 points after the designs fail; with them, 3 to 11.
+    """
     options = {
         name: 4 if name == "restarts" else 64
         for name in ("restarts", "raw_samples")
         if name in strategy(method).options
     }
-    opt = Optimizer([(0, 1)] * 2, method=method, seed=0, maximize=True, options=options)
-    for _ in range(18):
-        x = opt.ask()
-        opt.tell(x, *((None, None) if x[0] > 0.7 else (float(x[0] + 0.1 * x[1]), np.array([1.0, 0.1]))))
-    assert opt.history.failed[6:].sum() <= 9
-    assert opt.best.y > 0.6
+    failures = 0
+    for seed in (0, 1):
+        opt = Optimizer([(0, 1)] * 2, method=method, seed=seed, maximize=True, options=options)
+        for _ in range(18):
+            x = opt.ask()
+            opt.tell(x, *((None, None) if x[0] > 0.7 else (float(x[0] + 0.1 * x[1]), np.array([1.0, 0.1]))))
+        failures += opt.history.failed[6:].sum()
+        # The most that does not fail is 0.8, at the edge.
+        assert opt.best.y > 0.69
+    assert failures <= 12
 
 
 @pytest.mark.parametrize("method", ["ei", "d-ei", "auto", "l-bfgs"])
@@ -171,7 +178,8 @@ def test_thompson_draws_where_the_posterior_has_no_spread_left():
     opt = Optimizer([(0, 1)], method="thompson", seed=0)
     for x in np.linspace(0, 1, 20):
         opt.tell([x], float((x - 0.3) ** 2))
-    assert 0 <= opt.ask()[0] <= 1
+    # A sample of it is the mean, least at 0.3, and the told points are 0.05 apart.
+    assert abs(opt.ask()[0] - 0.3) < 0.05
 
 
 @pytest.mark.parametrize(("method", "plain"), [("ei-gn", "ei"), ("ei-g", "ei"), ("ei-g-bound", "ei")])
@@ -210,10 +218,20 @@ def test_hyperparameters_are_carried_and_refitted_on_schedule(method):
     assert refitted.memory["hyperparameters"] != first
 
 
-def test_a_noisy_point_may_be_repeated_and_others_not():
-    chosen, state, data = told("ei", restarts=2, raw_samples=16)
-    proposals, _ = chosen.propose(state, data, none_pending(), 4)
-    assert all(np.abs(data.x - proposal.x).max(axis=1).min() > 1e-9 for proposal in proposals)
+@pytest.mark.parametrize("method", ["auto", "ei", "ei-gn", "d-ei"])
+def test_a_noisy_point_may_be_repeated_and_others_not(method):
+    """f rises to a corner that is told already: with noise it is worth a second look."""
+    small = {"restarts": 2, "raw_samples": 16}
+    options = {name: value for name, value in small.items() if name in strategy(method).options}
+    x = np.vstack([[design_point(5, 2, index) for index in range(8)], [1.0, 1.0]])
+    for y_var, is_repeated in ((None, False), (0.05, True)):
+        opt = Optimizer(
+            [(0, 1)] * 2, method=method, seed=5, maximize=True, options={"n_init": 0, **options}, check_gradients=False
+        )
+        opt.tell(x, x.sum(axis=1), np.ones_like(x), y_var)
+        point = opt.ask()
+        assert (np.abs(point - 1.0).max() <= 1e-9) == is_repeated
+        assert (np.abs(x - point).max(axis=1).min() <= 1e-9) == is_repeated
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -15,6 +15,7 @@ from eign.models.surrogates import within_row_budget
 from eign.strategies import State, strategy
 from eign.strategies.design import design_point
 from eign.strategies.multistart import replay
+from example_counts import examples
 
 CHEAP = ["sobol", "random", "l-bfgs", "reinforce", "cma-es"]
 MODELLED = ["auto", "ei-gn", "d-log-ei", "thompson"]
@@ -58,7 +59,7 @@ def test_cheap_methods(method, study):
 
 
 @pytest.mark.parametrize("method", MODELLED)
-@settings(max_examples=15)
+@examples(15)
 @given(studies())
 def test_modelled_methods(method, study):
     check(method, *study)

@@ -1,4 +1,5 @@
 import io
+import threading
 
 import numpy as np
 import pytest
@@ -229,7 +230,15 @@ def test_bad_types(arguments, message):
 
 
 def test_one_worker_is_no_worker():
-    assert minimize(bowl, SQUARE, method="sobol", budget=2, workers=1).nfev == 2
+    """Evaluations in another process or thread would leave no trace here."""
+    threads = []
+
+    def noted(x):
+        threads.append(threading.current_thread())
+        return bowl(x)
+
+    assert minimize(noted, SQUARE, method="sobol", budget=2, workers=1).nfev == 2
+    assert threads == [threading.main_thread()] * 2
 
 
 def test_progress_shows_best_value_gradient_and_count():

@@ -1,5 +1,7 @@
 """Each registered method on the problems users try first."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -16,19 +18,35 @@ def options(method: str) -> dict[str, int]:
     return SEARCH if method in SEARCHED else {}
 
 
-@pytest.mark.parametrize("method", sorted(methods()))
-@pytest.mark.parametrize(("name", "budget"), [("branin-2", 20), ("shekel-4", 22), ("hartmann-6", 26)])
-def test_better_than_its_design(method, name, budget):
+# Sobol and random points do not learn. CMA-ES does when a generation is told, which has nine points in six dimensions.
+LEARNING = set(methods()) - {"sobol", "random"}
+MORE = {("cma-es", "hartmann-6"): 45}
+BUDGETS = {"branin-2": 20, "shekel-4": 22, "hartmann-6": 26}
+
+
+@cache
+def best_of_sobol(name: str, budget: int) -> float:
     problem = problems.get(name)
+    return maximize(problem, problem.bounds, method="sobol", budget=budget, seed=1).fun
+
+
+@pytest.mark.parametrize("method", sorted(methods()))
+@pytest.mark.parametrize("name", BUDGETS)
+def test_it_returns_its_best_point_and_that_is_better_than_its_design(method, name):
+    problem, budget = problems.get(name), MORE.get((method, name), BUDGETS[name])
     result = maximize(problem, problem.bounds, method=method, budget=budget, seed=1, options=options(method))
-    design = result.history.y[: problem.dim + 3 if method == "auto" else 3 * problem.dim]
     assert result.success
     assert result.nfev == len(result.history) == budget
     assert result.fun == result.history.y.max()
     assert result.fun <= problem.optimum + 1e-9
     np.testing.assert_allclose(result.jac, problem(result.x)[1])
-    # Sobol and random points may do no better than their first ones, and in six dimensions eight points are few.
-    assert result.fun > design.max() or method in ("sobol", "random") or problem.dim == 6
+    if method not in LEARNING:
+        return
+    design = result.history.y[: problem.dim + 3 if method == "auto" else 3 * problem.dim]
+    assert result.fun > design.max()
+    # And than a design of the whole budget, except where so many points fill the box.
+    if problem.dim > 2:
+        assert result.fun > best_of_sobol(name, budget)
 
 
 @pytest.mark.parametrize(

@@ -158,12 +158,12 @@ def test_a_range_that_floating_point_cannot_resolve_is_refused(box, label):
 
 
 def test_seed_is_drawn_and_kept():
-    first, second = Optimizer(SQUARE, method="random"), Optimizer(SQUARE, method="random")
+    settings = {"method": "random", "options": {"n_init": 0}}
+    first, second = (Optimizer(SQUARE, **settings) for _ in range(2))
     assert first.seed != second.seed
-    np.testing.assert_array_equal(
-        Optimizer(SQUARE, method="random", seed=first.seed, options={"n_init": 0}).ask(),
-        Optimizer(SQUARE, method="random", seed=first.seed, options={"n_init": 0}).ask(),
-    )
+    drawn = first.ask(3)
+    np.testing.assert_array_equal(Optimizer(SQUARE, seed=first.seed, **settings).ask(3), drawn)
+    assert not (second.ask(3) == drawn).any()
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, "1", True])

@@ -1,5 +1,6 @@
 """Runs on several workers: threads, processes that are killed, and a Dask cluster that loses a worker."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -222,16 +223,22 @@ print(result.nfev, result.fun, result.message)
     child = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
     )
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.5)
-    os.killpg(child.pid, signal.SIGINT)
-    out, err = child.communicate(timeout=30)
+    try:
+        # Processes that import torch on a busy machine, and then some.
+        deadline = time.monotonic() + 240
+        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.killpg(child.pid, signal.SIGINT)
+        out, err = child.communicate(timeout=120)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
     assert out.splitlines() == ["ready", "1 0.25 interrupted; this is the best so far"], err
     assert err == ""
-    for path in tmp_path.iterdir():
-        assert not _is_alive(int(path.name))
+    workers = [int(path.name) for path in tmp_path.iterdir()]
+    assert len(workers) == 2
+    assert not any(map(_is_alive, workers))
 
 
 def test_a_dask_cluster_that_loses_workers(tmp_path):

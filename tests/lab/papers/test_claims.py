@@ -15,7 +15,8 @@ from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec
 from eign_lab.runs.outcomes import ExperimentOutcome, MethodRuns, ProblemOutcome, gather
 from eign_lab.runs.run_log import Timing
 from eign_lab.statistics import Verdict, seeds_needed
-from report_cases import made_up_results, small_experiment
+
+from ..report_cases import made_up_results, small_experiment
 
 HOLDS, FAILS, OPEN = Verdict
 

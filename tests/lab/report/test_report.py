@@ -18,7 +18,8 @@ from eign_lab.runs.experiment import quick_version
 from eign_lab.runs.export import ExportedResults
 from eign_lab.runs.outcomes import gather
 from eign_lab.statistics import holm, paired_wilcoxon
-from report_cases import made_up_results, small_experiment
+
+from ..report_cases import made_up_results, small_experiment
 
 ABLATION = small_experiment(EXPERIMENTS["ablation"])
 

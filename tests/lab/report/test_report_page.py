@@ -9,7 +9,8 @@ import pytest
 from eign_lab.papers.ei_gn.experiments import EXPERIMENTS
 from eign_lab.papers.ei_gn.page import POLICY, as_page
 from eign_lab.papers.ei_gn.report import make_report
-from report_cases import made_up_results, small_experiment
+
+from ..report_cases import made_up_results, small_experiment
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")

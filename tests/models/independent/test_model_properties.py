@@ -2,12 +2,13 @@
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eign.models import Hyperparameters, IndependentGradientGP
 from eign.models.independent.map_objective import FitProblem, negative_log_posterior
 from eign.models.kernels import correlation
+from example_counts import examples
 
 SEEDS = st.integers(0, 2**32 - 1)
 KERNELS = st.sampled_from(["matern52", "rbf"])
@@ -27,7 +28,7 @@ def model(seed: int, kernel: str, *, dim: int, n: int, missing: float) -> Indepe
     return IndependentGradientGP(*tensors, kernel=kernel, noise=1e-4).with_hyperparameters(hyper)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     seed=SEEDS, kernel=KERNELS, dim=st.integers(1, 5), n=st.integers(1, 40), missing=st.sampled_from([0.0, 0.3, 1.0])
 )
@@ -51,7 +52,7 @@ def test_fast_path_equals_botorch_path(seed: int, kernel: str, dim: int, n: int,
     assert all((part > 0).all() for part in (plain.variance, plain.grad_variance))
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(seed=SEEDS, kernel=KERNELS, dim=st.integers(1, 4))
 def test_gradient_posterior_is_differentiable(seed: int, kernel: str, dim: int) -> None:
     gp = model(seed, kernel, dim=dim, n=12, missing=0.2)
@@ -62,7 +63,7 @@ def test_gradient_posterior_is_differentiable(seed: int, kernel: str, dim: int) 
     torch.testing.assert_close(gp.gradient_posterior(x).mean.reshape(-1, dim), flat.grad_mean, rtol=1e-12, atol=0)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(seed=SEEDS, kernel=KERNELS, dim=st.integers(1, 6), n=st.integers(2, 30), learn=st.booleans())
 def test_gradient_of_the_map_objective(seed: int, kernel: str, dim: int, n: int, learn: bool) -> None:
     rng = np.random.default_rng(seed)

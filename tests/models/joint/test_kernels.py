@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -22,6 +22,7 @@ from eign.models.derivative_kernels import (
     profile_derivatives,
     with_hyperparameters,
 )
+from example_counts import examples
 
 # Entries reach 1e2 (phi'' / l^4 at l = 0.3) and are sums of a few products: a few hundred roundings.
 TOLERANCE = 1e-10
@@ -70,7 +71,7 @@ def kernels_and_points(draw: st.DrawFn) -> tuple[tuple[Term, ...], Array]:
 
 
 @given(kernels_and_points())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_blocks_are_the_derivatives_of_the_plain_kernel(case: tuple[tuple[Term, ...], Array]) -> None:
     terms, points = case
     delta = (points[:2, None] - points[None, 2:]).transpose(2, 0, 1)
@@ -83,7 +84,7 @@ def test_blocks_are_the_derivatives_of_the_plain_kernel(case: tuple[tuple[Term, 
 
 
 @given(kernels_and_points(), st.booleans(), st.booleans())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_parts_are_slices_of_the_whole(case: tuple[tuple[Term, ...], Array], left: bool, right: bool) -> None:
     terms, points = case
     delta = (points[:2, None] - points[None, 2:]).transpose(2, 0, 1)
@@ -94,7 +95,7 @@ def test_parts_are_slices_of_the_whole(case: tuple[tuple[Term, ...], Array], lef
 
 
 @given(kernels_and_points(), st.booleans(), st.booleans(), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_vjp_is_the_derivative_of_the_blocks(
     case: tuple[tuple[Term, ...], Array], left: bool, right: bool, seed: int
 ) -> None:
@@ -112,7 +113,7 @@ def test_vjp_is_the_derivative_of_the_blocks(
 
 
 @given(kernels_and_points())
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_prior_variances_are_the_diagonal_at_a_point(case: tuple[tuple[Term, ...], Array]) -> None:
     terms, points = case
     delta = np.zeros((points.shape[1], 1))
@@ -122,7 +123,7 @@ def test_prior_variances_are_the_diagonal_at_a_point(case: tuple[tuple[Term, ...
 
 
 @given(kernels_and_points())
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_vjp_at_coincident_points_is_finite(case: tuple[tuple[Term, ...], Array]) -> None:
     terms, points = case
     d = points.shape[1]

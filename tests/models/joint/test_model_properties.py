@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 from eign.models.derivative_kernels import KERNELS
 from eign.models.joint.model import JointGradientGP
+from example_counts import examples
 from joint_cases import random_points, smooth
 
 Case = tuple[str, Tensor, Tensor, Tensor]
@@ -31,7 +32,7 @@ def observations(draw: st.DrawFn) -> Case:
 
 
 @given(observations(), st.integers(0, 7))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_append_equals_a_fresh_factorisation(case: Case, start: int) -> None:
     kernel, x, y, g = case
     whole = JointGradientGP(x, y, g, kernel=kernel)
@@ -45,7 +46,7 @@ def test_append_equals_a_fresh_factorisation(case: Case, start: int) -> None:
 
 
 @given(observations())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_order_of_observations_does_not_matter(case: Case) -> None:
     kernel, x, y, g = case
     points, units = random_points(4, x.shape[1]), JointGradientGP(x, y, g, kernel=kernel).standardization
@@ -57,7 +58,7 @@ def test_the_order_of_observations_does_not_matter(case: Case) -> None:
 
 
 @given(observations())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_mirroring_a_coordinate_mirrors_its_derivative(case: Case) -> None:
     kernel, x, y, g = case
     sign = torch.ones(x.shape[1] + 1, dtype=torch.float64)
@@ -76,7 +77,7 @@ def test_mirroring_a_coordinate_mirrors_its_derivative(case: Case) -> None:
 
 
 @given(observations())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_an_observation_never_adds_variance(case: Case) -> None:
     kernel, x, y, g = case
     points = random_points(4, x.shape[1])
@@ -88,7 +89,7 @@ def test_an_observation_never_adds_variance(case: Case) -> None:
 
 
 @given(observations())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_both_paths_agree(case: Case) -> None:
     kernel, x, y, g = case
     gp = JointGradientGP(x, y, g, kernel=kernel)

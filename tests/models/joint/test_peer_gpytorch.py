@@ -12,7 +12,7 @@ from gpytorch.distributions import MultitaskMultivariateNormal
 from gpytorch.kernels import Matern52KernelGrad, RBFKernelGrad, ScaleKernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
 from gpytorch.priors import GammaPrior, LogNormalPrior
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -20,6 +20,7 @@ from eign.models.derivative_kernels import Array, covariance_blocks, default_ter
 from eign.models.joint.fitting import JointData, factor_rows, negative_log_posterior
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.joint.model import JointGradientGP
+from example_counts import examples
 from joint_cases import observe, random_points
 
 KERNEL_CLASSES = {"matern52": Matern52KernelGrad, "rbf": RBFKernelGrad}
@@ -61,7 +62,7 @@ def by_point(matrix: Array, n: int, d: int) -> Array:
 
 @pytest.mark.parametrize("kernel", KERNEL_CLASSES)
 @given(seed=st.integers(0, 2**32 - 1), d=st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_kernels(kernel: str, seed: int, d: int) -> None:
     hyper = random_hyperparameters(kernel, d, seed)
     x = torch.from_numpy(np.random.default_rng(seed).random((5, d)))

@@ -89,6 +89,10 @@ def test_a_narrow_peak_over_a_plain_whose_gradients_are_almost_nothing():
     for _ in range(9):
         x = opt.ask()
         opt.tell(x, *peak(x))
+    # The slopes of the design are numbers of 1e-100 and less, and nothing is divided by them.
+    assert 0.0 < np.abs(opt.history.grad[:5]).max() < 1e-20
+    assert opt.box.contains(opt.history.x).all()
+    assert len(np.unique(opt.history.x, axis=0)) == 9
 
 
 @pytest.mark.parametrize("count", [6, 14])

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auto_cases import coupled, design, observe
 from eign.data import Observations
 from eign.models import JointGradientGP
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start
+from example_counts import examples
 
 DIM = 2
 
@@ -28,7 +29,7 @@ def mean_at(x: np.ndarray) -> float:
     return float(MODEL.moments(torch.tensor(x[None]))[0][0])
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(st.floats(0, 1), min_size=DIM, max_size=DIM), st.floats(-6, 0).map(lambda e: 10.0**e))
 def test_local_step_stays_near_and_does_not_descend(center, radius):
     start = np.array(center)

@@ -77,21 +77,31 @@ def cf_positive_part(offset, linear_variance, weight, variance, cross) -> tuple[
     """
     variance, cross = np.asarray(variance), np.asarray(cross)
     scale = np.sqrt(linear_variance + 2 * weight**2 * np.sum(variance**2))
-    nodes, weights = np.polynomial.legendre.leggauss(20)
     edges = np.concatenate([np.linspace(-12, 0, 200)[:-1], np.log(np.linspace(1.0, 4000.0, 12000))])
-    middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
-    log_u = (middle[:, None] + half[:, None] * nodes).ravel()
-    w = (half[:, None] * weights).ravel()
-    u = np.exp(log_u) / scale
-    log_phi = 1j * u * offset - 0.5 * u**2 * linear_variance
-    for lam, b in zip(variance, cross, strict=True):
-        a = 1 - 2j * u * weight * lam
-        log_phi = log_phi - 0.5 * np.log(a) - 1j * weight * u**3 * b**2 / a
     mean = offset + weight * variance.sum()
     # Near zero 1 - Re phi is u^2 E[V^2] / 2, and would be lost in rounding.
-    inner = np.sum(w * (1 - np.exp(log_phi).real) / u) + np.exp(edges[0]) / scale * (scale**2 + mean**2) / 2
-    outside = np.exp(-edges[-1]) * scale  # int of 1/u^2 beyond the last node, where phi has died out
-    return 0.5 * (mean + 2 / np.pi * (inner + outside)), float(np.exp(log_phi[-1].real) * outside / np.pi)
+    inner = np.exp(edges[0]) / scale * (scale**2 + mean**2) / 2
+    for begin in range(0, len(edges) - 1, 300):
+        part = edges[begin : begin + 301]
+        log_u, w = _legendre_in(part)
+        u = np.exp(log_u) / scale
+        log_phi = 1j * u * offset - 0.5 * u**2 * linear_variance
+        for lam, b in zip(variance, cross, strict=True):
+            a = 1 - 2j * u * weight * lam
+            log_phi = log_phi - 0.5 * np.log(a) - 1j * weight * u**3 * b**2 / a
+        inner += np.sum(w * (1 - np.exp(log_phi).real) / u)
+        left = np.exp(log_phi[-1].real)
+        if left < 1e-17:  # |phi| falls with u
+            break
+    outside = np.exp(-part[-1]) * scale  # int of 1/u^2 beyond the last node, where phi has died out
+    return 0.5 * (mean + 2 / np.pi * (inner + outside)), float(left * outside / np.pi)
+
+
+def _legendre_in(edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of the Gauss-Legendre rule with 20 nodes between each two edges."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+    return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()
 
 
 def improvement(mean, sigma, best):

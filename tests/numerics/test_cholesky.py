@@ -1,12 +1,17 @@
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+import eign
+from eign.numerics import cholesky_torch
 from eign.numerics.cholesky import (
     JITTERS,
     FactorizationError,
     cholesky,
+    cholesky_of_each,
     extend,
     factorize,
     gram_triangle,
@@ -40,9 +45,9 @@ def test_jitter_only_on_failure_smallest_that_works_and_recorded(overwrite: bool
     singular = np.ones((6, 6)) - 2e-6 * np.eye(6)  # five eigenvalues of -2e-6
     copy = singular.copy()
     lower, jitter = cholesky(copy, overwrite=overwrite)
-    assert jitter == pytest.approx(1e-5 * np.mean(np.diag(singular)))
+    assert jitter == 1e-5
     lower = np.tril(lower)
-    np.testing.assert_allclose(lower @ lower.T, singular + jitter * np.eye(6), atol=1e-12)
+    np.testing.assert_allclose(lower @ lower.T, singular + jitter * np.diag(np.diag(singular)), atol=1e-12)
     if not overwrite:
         np.testing.assert_array_equal(copy, singular)
 
@@ -130,3 +135,60 @@ def test_other_threads_run_while_a_matrix_is_factored() -> None:
         counted += 1
     # With the lock held this thread could not look once in all that time.
     assert counted > 100
+
+
+def test_a_pivot_that_is_rounding_error_is_a_failure() -> None:
+    """Two equal rows: LAPACK finds a pivot of the order of rounding, and everything behind it would be noise."""
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(40, 3))
+    singular = root @ root.T + 1e-16 * np.diag(rng.random(40))
+    singular = singular / np.sqrt(np.outer(np.diag(singular), np.diag(singular)))
+    lower, jitter = cholesky(singular)
+    assert jitter >= JITTERS[0]
+    assert np.diagonal(lower).min() ** 2 > 40 * 2.0**-53
+
+
+def test_jitter_is_relative_to_the_diagonal_so_that_units_do_not_matter() -> None:
+    rng = np.random.default_rng(1)
+    root, units = rng.normal(size=(8, 3)), 10.0 ** rng.uniform(-9, 9, size=8)
+    lower, jitter = cholesky(root @ root.T)
+    scaled, other = cholesky(root @ root.T * np.outer(units, units))
+    assert jitter == other > 0
+    np.testing.assert_allclose(np.tril(scaled), units[:, None] * np.tril(lower), rtol=1e-4, atol=0)
+
+
+def test_the_same_policy_in_torch_and_for_many_small_matrices() -> None:
+    """Plain, singular and slightly indefinite ones in one batch: only those that need it are changed."""
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(5, 2))
+    batch = np.stack([positive(5), root @ root.T, np.ones((5, 5)) - 2e-6 * np.eye(5)])
+    lower, lifted = cholesky_torch.cholesky(torch.from_numpy(batch))
+    np.testing.assert_allclose(lower @ lower.mT, lifted, atol=1e-12)
+    np.testing.assert_allclose(cholesky_of_each(batch), lower, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(lifted[0], batch[0])
+    for index in range(3):
+        jitter = cholesky(batch[index])[1]
+        diagonal = np.diag(batch[index])
+        np.testing.assert_allclose(np.diag(lifted[index]), diagonal + jitter * diagonal, rtol=1e-15)
+    with pytest.raises(FactorizationError, match="size 3 has no Cholesky factor"):
+        cholesky_torch.cholesky(torch.full((2, 3, 3), torch.nan, dtype=torch.float64))
+
+
+def test_the_scale_says_what_is_rounding() -> None:
+    """A difference of large numbers: its own diagonal says nothing of its errors."""
+    small = 1e-14 * np.eye(3)
+    assert cholesky(small)[1] == 0.0
+    assert cholesky(small, scale=1.0 * np.ones(3))[1] == 0.0
+    assert cholesky(1e-17 * np.eye(3), scale=np.ones(3))[1] == JITTERS[0]
+    lifted = cholesky_torch.cholesky(torch.from_numpy(1e-17 * np.eye(3)), scale=torch.ones(1))[1]
+    np.testing.assert_allclose(lifted, JITTERS[0] * np.eye(3), rtol=1e-6)
+
+
+def test_only_one_module_decides_about_jitter() -> None:
+    """All others take it from there: no list of jitters, and no plain `cholesky_ex`, elsewhere."""
+    source = Path(eign.__file__).parent
+    owners = {"numerics/cholesky.py", "numerics/cholesky_torch.py"}
+    for file in source.rglob("*.py"):
+        text = file.read_text()
+        if file.relative_to(source).as_posix() not in owners:
+            assert "cholesky_ex" not in text and "torch.linalg.cholesky" not in text, file

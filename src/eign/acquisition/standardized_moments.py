@@ -20,6 +20,7 @@ from torch import Tensor
 from eign import formulas
 from eign.models import JointGradientGP
 from eign.models.surrogates import Surrogate
+from eign.numerics.cholesky_torch import cholesky
 
 # Keeps the derivative of the standard deviation finite for models without a floor of their own.
 _SMALLEST_VARIANCE: Final = 1e-20
@@ -66,11 +67,11 @@ class JointMoments:
 
     def orthant_increase(self, best_grad: Tensor) -> Tensor:
         """EI_s-bar, `... x d -> ...`."""
-        return formulas.orthant_gradient_increase_full(self.grad_mean, _cholesky(self.grad_cov), best_grad)
+        return formulas.orthant_gradient_increase_full(self.grad_mean, cholesky(self.grad_cov)[0], best_grad)
 
     def sampled_increase(self, best_grad: Tensor, base_samples: Tensor) -> Tensor:
         """EI_s by Monte Carlo."""
-        return formulas.gradient_increase_mc_full(self.grad_mean, _cholesky(self.grad_cov), best_grad, base_samples)
+        return formulas.gradient_increase_mc_full(self.grad_mean, cholesky(self.grad_cov)[0], best_grad, base_samples)
 
     def auxiliary_improvement(self, best_g: Tensor, alpha: float) -> Tensor:
         """EI_g exactly."""
@@ -114,17 +115,3 @@ def as_joint_moments(mean: Tensor, covariance: Tensor) -> JointMoments:
         covariance[..., 1:, 1:],
         covariance[..., 0, 1:],
     )
-
-
-def _cholesky(covariance: Tensor) -> Tensor:
-    """Lower factors, with as little added to the diagonal as it takes where rounding left one indefinite."""
-    lower, failed = torch.linalg.cholesky_ex(covariance)
-    scales = covariance.diagonal(dim1=-2, dim2=-1).detach()
-    jitter, lift = 1e-12, torch.zeros_like(scales)
-    while failed.any():
-        if jitter > 1.0:
-            raise ValueError("a covariance of the gradient is not positive definite: check the model's data for NaN")
-        lift = torch.where((failed > 0).unsqueeze(-1), jitter * scales, lift)
-        lower, failed = torch.linalg.cholesky_ex(covariance + torch.diag_embed(lift))
-        jitter *= 100.0
-    return torch.as_tensor(lower)

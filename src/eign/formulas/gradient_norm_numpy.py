@@ -12,6 +12,7 @@ from scipy import special
 from eign.arrays import Array
 from eign.formulas.improvement_numpy import ByMoments, improvement_beyond
 from eign.formulas.normal_numpy import NormalTail, normal_tail
+from eign.numerics.cholesky import cholesky_of_each
 
 
 def orthant_gradient_increase(grad_mean: Array, grad_variance: Array, best_grad: Array) -> ByMoments:
@@ -73,7 +74,7 @@ def orthant_gradient_increase_full(grad_mean: Array, grad_cov: Array, best_grad:
     P (2 (g + q) e' + 2 L diag(v)) - L^{-T} t z', and the one by the covariance follows from it as
     L^{-T} sym(L' dL) L^{-1}, where sym halves the diagonal of the lower triangle, mirrors it and halves the whole.
     """
-    lower = _cholesky(grad_cov)
+    lower = cholesky_of_each(grad_cov)
     inverse = np.linalg.inv(lower)
     z = np.einsum("mij,mj->mi", inverse, best_grad - grad_mean)
     e, v, w = normal_tail(z)
@@ -90,14 +91,3 @@ def orthant_gradient_increase_full(grad_mean: Array, grad_cov: Array, best_grad:
     inner = 0.5 * (inner + inner.swapaxes(-1, -2))
     np.einsum("mii->mi", inner)[...] *= 0.5
     return ByMoments(probability * increase, -turned, inverse.swapaxes(-1, -2) @ inner @ inverse)
-
-
-def _cholesky(covariance: Array) -> Array:
-    """Lower factors, with as little added to the diagonals as it takes where rounding left one indefinite."""
-    scales = np.einsum("mii->mi", covariance)
-    for jitter in (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2):
-        try:
-            return np.linalg.cholesky(covariance + jitter * scales[:, :, None] * np.eye(covariance.shape[-1]))
-        except np.linalg.LinAlgError:
-            continue
-    raise ValueError("a covariance of the gradient is not positive definite: check the model's data for NaN")

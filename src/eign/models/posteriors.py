@@ -7,7 +7,7 @@ from botorch.posteriors.gpytorch import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal  # type: ignore[import-untyped]
 from torch import Tensor
 
-from eign.numerics.cholesky import JITTERS, FactorizationError
+from eign.numerics.cholesky_torch import cholesky
 
 
 class GradientPosterior(NamedTuple):
@@ -48,25 +48,13 @@ class ValuePosterior(GPyTorchPosterior):
 def with_jitter(covariance: Tensor) -> Tensor:
     """Covariances `... x q x q` with a Cholesky factor, by the rule of `eign.numerics.cholesky` for those without one.
 
-    Many points close together have a singular covariance: their values are the same up to rounding.
+    Many points close together have a singular covariance: their values are the same up to rounding. Rounding is that of
+    the largest variance, and so is the jitter.
 
     Raises:
         FactorizationError: If the largest jitter does not help.
     """
-    size = covariance.diagonal(dim1=-2, dim2=-1).detach().mean(dim=-1)[..., None, None]
-    lifted = covariance
-    for relative in JITTERS:
-        failed = (torch.linalg.cholesky_ex(lifted.detach())[1] > 0)[..., None, None]
-        if not failed.any():
-            return lifted
-        identity = torch.eye(covariance.shape[-1], dtype=covariance.dtype)
-        lifted = torch.where(failed, covariance + relative * size * identity, lifted)
-    if (torch.linalg.cholesky_ex(lifted.detach())[1] > 0).any():
-        raise FactorizationError(
-            f"a posterior covariance of {covariance.shape[-1]} points has no Cholesky factor, even with jitter "
-            f"{JITTERS[-1]:g}: check the data for NaN and the hyperparameters for extreme values"
-        )
-    return lifted
+    return cholesky(covariance, scale=covariance.diagonal(dim1=-2, dim2=-1).amax(dim=-1, keepdim=True))[1]
 
 
 def condition_normal(mean: Tensor, covariance: Tensor, *, observed: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -84,7 +72,7 @@ def condition_normal(mean: Tensor, covariance: Tensor, *, observed: Tensor, nois
     """
     count = observed.shape[-1]
     first, last = slice(None, -count), slice(-count, None)
-    lower = torch.linalg.cholesky(covariance[..., last, last] + torch.diag_embed(noise.expand(mean[..., last].shape)))
+    lower, _ = cholesky(covariance[..., last, last] + torch.diag_embed(noise.expand(mean[..., last].shape)))
     whitened = torch.linalg.solve_triangular(lower, covariance[..., last, first], upper=False)
     residual = torch.linalg.solve_triangular(lower, (observed - mean[..., last]).unsqueeze(-1), upper=False)
     shifted = mean[..., first] + (whitened.mT @ residual).squeeze(-1)

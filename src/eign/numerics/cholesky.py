@@ -1,19 +1,30 @@
-r"""Triangular factors of batches of small dense matrices, by LAPACK, one matrix at a time.
+r"""Triangular factors of batches of small dense matrices, by LAPACK, one matrix at a time; and the one jitter policy.
+
+**Jitter.** A covariance matrix is factored as it is, or with the jitter that its model begins with. Only if that fails
+its diagonal grows, by 1e-9 of itself and then ten times as much at each further attempt, up to 1e-2. A factor whose
+pivot is no larger than rounding errors counts as a failure: everything computed from it would be noise. What is added
+is relative to the matrix's own diagonal. A posterior covariance is a difference, and has the rounding errors of what it
+is a difference of: there `scale` says what is large enough. Every factorisation follows these rules: here, in
+`large_cholesky`, and in `cholesky_torch`, which has the same in torch.
 
 Everything downstream needs A = L^{-1} rather than L: with it, whitening, solving and extending are matrix products,
 and a posterior variance `s - |A k|^2` keeps the accuracy of a triangular solve. One factor is stored, not two.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eign.arrays import Array
+from eign.arrays import Array, Mask
 from eign.numerics.lapack import cholesky_in_place, gram_in_place, invert_in_place, multiply_in_place
 
 JITTERS: Final = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+"""What is added to a diagonal after failures, relative to it: the paper's 1e-9 first, its 1e-2 last."""
+
+UNIT_ROUNDOFF: Final = 2.0**-53
 _LEAF: Final = 64
 
 
@@ -25,22 +36,42 @@ class Factor(NamedTuple):
     """Inverse Cholesky factors and what it took to get them.
 
     Attributes:
-        whitener: A = L^{-1} with K + jitter = L L', lower triangular, `B x n x n`.
-        jitter: What was added to each diagonal, 0 unless the plain factorisation failed, `B`.
+        whitener: A = L^{-1} with L L' = K and what was added to it, lower triangular, `B x n x n`.
+        jitter: What was added to each diagonal, relative to it; 0 unless the plain factorisation failed, `B`.
     """
 
     whitener: Array
     jitter: Array
 
 
-def cholesky(matrix: Array, *, overwrite: bool = False) -> tuple[Array, float]:
-    """Lower factor of a symmetric matrix `n x n` in C order, and the jitter it took.
+def jitters(first: float = 0.0) -> Iterator[float]:
+    """What is tried one after the other: a first jitter, and after failures all larger ones.
 
-    The jitter is a multiple, from 1e-9 to 1e-2, of the mean of the diagonal; it is tried only after a failure.
+    >>> list(jitters(1e-4))
+    [0.0001, 0.001, 0.01]
+    """
+    yield first
+    yield from (jitter for jitter in JITTERS if jitter > first)
+
+
+def are_sound(pivots: Array, scale: Array | float) -> Mask:
+    """Whether the diagonals of factors, `... x n`, say more than rounding.
+
+    The square of pivot j is what rows 1 to j - 1 leave unexplained of K_jj, and is computed to about n u K_jj. In place
+    of K_jj there is `scale` where the matrix itself was computed to no more than that.
+    """
+    rounding = pivots.shape[-1] * UNIT_ROUNDOFF * scale
+    # NaN is not larger than anything.
+    return np.asarray((pivots * pivots > rounding).all(axis=-1) & np.isfinite(pivots).all(axis=-1))
+
+
+def cholesky(matrix: Array, *, overwrite: bool = False, scale: Array | float | None = None) -> tuple[Array, float]:
+    """Lower factor of a symmetric matrix `n x n` in C order, and the jitter it took.
 
     Args:
         matrix: Symmetric and, up to rounding, positive definite.
         overwrite: Whether the factor may take the memory of the matrix.
+        scale: What jitter and rounding errors are relative to; None is the diagonal.
 
     Returns:
         The factor in Fortran order, undefined above its diagonal, and the jitter.
@@ -52,19 +83,39 @@ def cholesky(matrix: Array, *, overwrite: bool = False) -> tuple[Array, float]:
         return np.empty((0, 0), order="F"), 0.0
     work = matrix if overwrite else matrix.copy()
     diagonal = np.diagonal(matrix).copy()
+    scale = diagonal if scale is None else scale
     factor = work.T
-    # OpenBLAS reports success on NaN; every entry reaches the last diagonal element, so that one tells.
-    if cholesky_in_place(factor) == 0 and np.isfinite(factor[-1, -1]):
+    if cholesky_in_place(factor) == 0 and are_sound(np.diagonal(factor), scale):
         return factor, 0.0
-    scale = float(diagonal.mean())
-    for relative in JITTERS if np.isfinite(scale) else ():
+    for jitter in JITTERS if np.isfinite(diagonal).all() else ():
         # LAPACK has overwritten the upper triangle of `work`, which is the lower one of its transpose.
         work[...] = np.tril(work, -1) + np.tril(work, -1).T
-        np.fill_diagonal(work, diagonal + relative * scale)
-        if cholesky_in_place(factor) == 0 and np.isfinite(factor[-1, -1]):
-            return factor, relative * scale
-    raise FactorizationError(
-        f"a covariance matrix of size {len(matrix)} has no Cholesky factor, even with jitter {JITTERS[-1]:g}: "
+        np.fill_diagonal(work, diagonal + jitter * scale)
+        if cholesky_in_place(factor) == 0 and are_sound(np.diagonal(factor), scale):
+            return factor, jitter
+    raise FactorizationError(no_factor(len(matrix)))
+
+
+def cholesky_of_each(matrices: Array) -> Array:
+    """Lower factors of small symmetric matrices, `m x n x n`, zero above their diagonals.
+
+    Raises:
+        FactorizationError: If the largest jitter does not help one of them.
+    """
+    try:
+        lower = np.linalg.cholesky(matrices)
+        failed = ~are_sound(np.einsum("mii->mi", lower), np.einsum("mii->mi", matrices))
+    except np.linalg.LinAlgError:  # which does not say where
+        lower, failed = np.empty(matrices.shape), np.ones(len(matrices), dtype=np.bool_)
+    for index in np.flatnonzero(failed):
+        lower[index] = np.tril(cholesky(matrices[index])[0])
+    return lower
+
+
+def no_factor(size: int) -> str:
+    """The message for a matrix that has no factor."""
+    return (
+        f"a covariance matrix of size {size} has no Cholesky factor, even with jitter {JITTERS[-1]:g}: "
         "check the data for NaN and the hyperparameters for extreme values"
     )
 
@@ -142,8 +193,9 @@ def extend(factor: Factor, cross: Array, corner: Array) -> Factor:
     for b in range(batch):
         old = factor.whitener[b]
         below = (old @ cross[b]).T
-        schur = corner[b] - below @ below.T + factor.jitter[b] * np.eye(new)
-        lower, extra = cholesky(schur)
+        diagonal = np.diagonal(corner[b])
+        schur = corner[b] - below @ below.T + factor.jitter[b] * np.diag(diagonal)
+        lower, extra = cholesky(schur, scale=diagonal)
         jitter[b] = max(jitter[b], extra)
         inverse = triangular_inverse(lower)
         whitener[b, :size, :size] = old

@@ -10,10 +10,9 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from eign.arrays import Array
-from eign.numerics.cholesky import FactorizationError
+from eign.numerics.cholesky import UNIT_ROUNDOFF, FactorizationError
 
 _SMALLEST_NUGGET = 1e-8
-_UNIT_ROUNDOFF = 2.0**-53
 _TRIANGLE_ROWS = 64
 _RECURSIVE_ROWS = 2000
 # With 22,000 rows and two threads OpenBLAS ended in a segmentation fault. Beyond this size the matrix is worked on in
@@ -33,7 +32,7 @@ def nugget(rows: int) -> float:
     >>> nugget(1500), round(nugget(7500) * 1e8, 2)
     (1e-08, 1.25)
     """
-    return max(_SMALLEST_NUGGET, 2.0 * rows**2 * _UNIT_ROUNDOFF)
+    return max(_SMALLEST_NUGGET, 2.0 * rows**2 * UNIT_ROUNDOFF)
 
 
 def factorize(matrix: Array) -> Array:

@@ -93,7 +93,7 @@ def stacked_posterior(theta: Array, problem: FitProblem, kernel: Correlation, *,
     for c in range(count):
         covariance[c].flat[:: size + 1] += diagonal[c]
         lower, jitter = cholesky(covariance[c], overwrite=True)
-        diagonal[c] += jitter
+        diagonal[c] += jitter * (scale[c] + diagonal[c])
         triangular_inverse(lower, out=upper[c].T)
     log_determinant = -np.log(_diagonals(upper)).sum(axis=1)
     mean, alpha, ones = _centred_solution(upper, y)

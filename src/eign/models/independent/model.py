@@ -107,7 +107,7 @@ class IndependentGradientGP(ObservedModel):
 
     @property
     def jitter(self) -> Array:
-        """What the factorisation had to add to the diagonal of each process; 0 unless it failed without."""
+        """What the factorisation had to add to each process's diagonal, relative to it; 0 unless it failed without."""
         return self._conditioned().factor.jitter
 
     @property

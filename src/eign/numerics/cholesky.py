@@ -37,7 +37,7 @@ class Factor(NamedTuple):
 
     Attributes:
         whitener: A = L^{-1} with L L' = K and what was added to it, lower triangular, `B x n x n`.
-        jitter: What was added to each diagonal, relative to it; 0 unless the plain factorisation failed, `B`.
+        jitter: What was added to each diagonal, relative to it or to the scale that was given, `B`.
     """
 
     whitener: Array
@@ -54,6 +54,11 @@ def jitters(first: float = 0.0) -> Iterator[float]:
     yield from (jitter for jitter in JITTERS if jitter > first)
 
 
+def larger_jitter(jitter: float) -> float:
+    """The next one, after a failure with this."""
+    return next(larger for larger in JITTERS if larger > jitter)
+
+
 def are_sound(pivots: Array, scale: Array | float) -> Mask:
     """Whether the diagonals of factors, `... x n`, say more than rounding.
 
@@ -65,13 +70,13 @@ def are_sound(pivots: Array, scale: Array | float) -> Mask:
     return np.asarray((pivots * pivots > rounding).all(axis=-1) & np.isfinite(pivots).all(axis=-1))
 
 
-def cholesky(matrix: Array, *, overwrite: bool = False, scale: Array | float | None = None) -> tuple[Array, float]:
+def cholesky(matrix: Array, *, scale: Array | float | None = None, first: float = 0.0) -> tuple[Array, float]:
     """Lower factor of a symmetric matrix `n x n` in C order, and the jitter it took.
 
     Args:
         matrix: Symmetric and, up to rounding, positive definite.
-        overwrite: Whether the factor may take the memory of the matrix.
-        scale: What jitter and rounding errors are relative to; None is the diagonal.
+        scale: What the jitter is relative to, and rounding errors if it is larger than the diagonal; None is that.
+        first: The jitter to begin with.
 
     Returns:
         The factor in Fortran order, undefined above its diagonal, and the jitter.
@@ -81,19 +86,21 @@ def cholesky(matrix: Array, *, overwrite: bool = False, scale: Array | float | N
     """
     if not len(matrix):
         return np.empty((0, 0), order="F"), 0.0
-    work = matrix if overwrite else matrix.copy()
-    diagonal = np.diagonal(matrix).copy()
+    diagonal = np.diagonal(matrix)
     scale = diagonal if scale is None else scale
-    factor = work.T
-    if cholesky_in_place(factor) == 0 and are_sound(np.diagonal(factor), scale):
-        return factor, 0.0
-    for jitter in JITTERS if np.isfinite(diagonal).all() else ():
-        # LAPACK has overwritten the upper triangle of `work`, which is the lower one of its transpose.
-        work[...] = np.tril(work, -1) + np.tril(work, -1).T
-        np.fill_diagonal(work, diagonal + jitter * scale)
-        if cholesky_in_place(factor) == 0 and are_sound(np.diagonal(factor), scale):
-            return factor, jitter
+    for jitter in jitters(first):
+        work = matrix.copy()
+        if jitter:
+            np.fill_diagonal(work, diagonal + jitter * scale)
+        if factor_in_place(work, np.maximum(diagonal, scale)):
+            return work.T, jitter
     raise FactorizationError(no_factor(len(matrix)))
+
+
+def factor_in_place(matrix: Array, scale: Array) -> bool:
+    """Overwrite a symmetric matrix in C order by the transpose of its lower factor, and say whether that is sound."""
+    factor = matrix.T
+    return cholesky_in_place(factor) == 0 and bool(are_sound(np.diagonal(factor), scale))
 
 
 def cholesky_of_each(matrices: Array) -> Array:
@@ -103,7 +110,7 @@ def cholesky_of_each(matrices: Array) -> Array:
         FactorizationError: If the largest jitter does not help one of them.
     """
     try:
-        lower = np.linalg.cholesky(matrices)
+        lower = np.asarray(np.linalg.cholesky(matrices), dtype=np.float64)
         failed = ~are_sound(np.einsum("mii->mi", lower), np.einsum("mii->mi", matrices))
     except np.linalg.LinAlgError:  # which does not say where
         lower, failed = np.empty(matrices.shape), np.ones(len(matrices), dtype=np.bool_)
@@ -120,11 +127,18 @@ def no_factor(size: int) -> str:
     )
 
 
-def factorize(matrices: Array) -> Factor:
-    """Factors of a batch of symmetric matrices, `B x n x n`."""
+def factorize(matrices: Array, *, scale: Array | None = None, first: Array | float = 0.0) -> Factor:
+    """Factors of a batch of symmetric matrices, `B x n x n`.
+
+    Args:
+        matrices: Symmetric and, up to rounding, positive definite.
+        scale: What jitters are relative to, `B x n`; None is the diagonals.
+        first: The jitters to begin with, `B`.
+    """
     whitener, jitter = np.zeros(matrices.shape), np.zeros(len(matrices))
+    first = np.broadcast_to(first, len(matrices))
     for b, matrix in enumerate(matrices):
-        lower, jitter[b] = cholesky(matrix)
+        lower, jitter[b] = cholesky(matrix, scale=None if scale is None else scale[b], first=float(first[b]))
         whitener[b] = triangular_inverse(lower)
     return Factor(whitener, jitter)
 
@@ -174,7 +188,7 @@ def gram_triangle(whitener: Array) -> Array:
     return whitener
 
 
-def extend(factor: Factor, cross: Array, corner: Array) -> Factor:
+def extend(factor: Factor, cross: Array, corner: Array, *, scale: Array | None = None) -> Factor:
     r"""The factor of K with k more rows, in O(n^2 k) instead of O(n^3).
 
     .. math::
@@ -186,19 +200,23 @@ def extend(factor: Factor, cross: Array, corner: Array) -> Factor:
         factor: Of the old matrices, `B x n x n`.
         cross: Covariance of old and new rows, `B x n x k`.
         corner: Covariance of the new rows, `B x k x k`.
+        scale: What jitters are relative to in the new rows, `B x k`; None is their diagonals.
+
+    Raises:
+        FactorizationError: If the old jitter is not enough for the new rows.
     """
     batch, size, new = cross.shape
     whitener = np.zeros((batch, size + new, size + new))
-    jitter = factor.jitter.copy()
     for b in range(batch):
         old = factor.whitener[b]
         below = (old @ cross[b]).T
         diagonal = np.diagonal(corner[b])
-        schur = corner[b] - below @ below.T + factor.jitter[b] * np.diag(diagonal)
-        lower, extra = cholesky(schur, scale=diagonal)
-        jitter[b] = max(jitter[b], extra)
-        inverse = triangular_inverse(lower)
+        schur = corner[b] - below @ below.T
+        schur.flat[:: new + 1] += factor.jitter[b] * (diagonal if scale is None else scale[b])
+        if not factor_in_place(schur, diagonal):
+            raise FactorizationError(no_factor(size + new))
+        inverse = triangular_inverse(schur.T)
         whitener[b, :size, :size] = old
         whitener[b, size:, :size] = -inverse @ (below @ old)
         whitener[b, size:, size:] = inverse
-    return Factor(whitener, jitter)
+    return Factor(whitener, factor.jitter)

@@ -184,7 +184,7 @@ class Bayesian(Strategy):
         joint = self._is_joint
         surrogate = {
             "kernel": Option("matern52", one_of(*(_JOINT_KERNELS if joint else _KERNELS)), "of the surrogate"),
-            "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None is no noise'),
+            "noise": Option(0.0, noise_level, 'variance in standardised units, or "learn"; None is no noise'),
             "hyperparameters": Option(
                 None, fixed_hyperparameters, "lengthscale (unit cube) and outputscale (units of y) instead of fitting"
             ),

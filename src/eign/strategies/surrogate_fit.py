@@ -5,9 +5,10 @@ processes of the partial derivatives have the same hyperparameters, after each i
 works in the units of y altogether.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +17,13 @@ from eign.models import Hyperparameters, IndependentGradientGP, JointGradientGP,
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.surrogates import Kind, Surrogate, appended, rows_of, within_row_budget
 from eign.strategies.strategy import State
+
+_EARLIER_NOISE: Final = 1e-6
+"""What separate processes once assumed where nobody said that there is noise, in standardised units.
+
+Studies begun then have None among their options, and keep it. Those begun since have 0.
+"""
+_REMARKABLE_JITTER: Final = 1e-6
 
 
 def is_noisy(data: Observations, options: Mapping[str, Any]) -> bool:
@@ -27,7 +35,8 @@ def fitted_surrogate(kind: Kind, state: State, data: Observations) -> tuple[Surr
     """The surrogate of what was told, refitted if the data have grown enough, and the state that remembers the fit.
 
     Memory: `hyperparameters`, in standardised units, and `fitted`, the number of observations they were fitted to; both
-    absent if hyperparameters are given.
+    absent if hyperparameters are given. `jitter` has an entry [observations, largest jitter] for each fit that took
+    another jitter than the one before.
     """
     if state.options["hyperparameters"] is not None:
         return _with_given(kind, state, data), state
@@ -35,7 +44,7 @@ def fitted_surrogate(kind: Kind, state: State, data: Observations) -> tuple[Surr
     if len(data) > fitted and len(data) >= fitted * (1.0 + state.options["refit"]):
         model = fit(_model(kind, state, data, warm=_stored(kind, state)))
         memory = {"hyperparameters": model.hyperparameters.to_json(), "fitted": len(data)}
-        return model, replace(state, memory=memory)
+        return model, replace(state, memory=memory | {"jitter": _jitters(state, model, len(data))})
     # Standardised as it was when it was fitted: hyperparameters mean something in those units only.
     model = _model(kind, state, data[:fitted], warm=_stored(kind, state))
     return appended(model, data[fitted:], with_gradient=kind.with_gradient), state
@@ -49,7 +58,10 @@ def _model(
     warm: Hyperparameters | JointHyperparameters | None = None,
     units: Standardization | None = None,
 ) -> Surrogate:
-    chosen = {"kernel": state.options["kernel"], "noise": state.options["noise"], "standardization": units}
+    noise = state.options["noise"]
+    if noise is None and not kind.joint:
+        noise = _EARLIER_NOISE
+    chosen = {"kernel": state.options["kernel"], "noise": noise, "standardization": units}
     if kind.joint:
         rows = rows_of(within_row_budget(data, state.options["rows"]), with_gradient=kind.with_gradient)
         joint = JointGradientGP(rows.X, rows.Y, rows.G, Yvar=rows.Yvar, Gvar=rows.Gvar, **chosen)
@@ -57,6 +69,20 @@ def _model(
     rows = rows_of(data, with_gradient=kind.with_gradient)
     model = IndependentGradientGP(rows.X, rows.Y, rows.G, Yvar=rows.Yvar, Gvar=rows.Gvar, **chosen)
     return model.with_hyperparameters(warm) if isinstance(warm, Hyperparameters) else model
+
+
+def _jitters(state: State, model: Surrogate, count: int) -> list[list[float]]:
+    """The list in the memory with the jitter of this model, and a warning when first that is as large as noise."""
+    known, jitter = list(state.memory.get("jitter", ())), float(np.max(model.jitter))
+    if jitter >= _REMARKABLE_JITTER > max((one for _, one in known), default=0.0):
+        warnings.warn(
+            f"the covariance matrix of {count} observations is singular: the model takes them to have a variance of "
+            f"{jitter:g} of its prior variance. Are points repeated with different values? Then tell the variance of "
+            'the noise, or use options={"noise": "learn"}.',
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return known if known and known[-1][1] == jitter else [*known, [count, jitter]]
 
 
 def _with_given(kind: Kind, state: State, data: Observations) -> Surrogate:

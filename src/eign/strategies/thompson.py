@@ -10,6 +10,7 @@ from eign.numerics.cholesky_torch import cholesky
 from eign.search.candidates import global_candidates, local_candidates
 from eign.space import SAME_POINT, nearest
 
+
 def sampled_maximizer(model: IndependentGradientGP, *, candidates: int, seed: int) -> Array:
     """The best of the candidates under one joint sample of f, `d`; candidates that were observed are left out.
 

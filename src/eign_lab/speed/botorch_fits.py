@@ -14,11 +14,12 @@ from gpytorch.constraints import GreaterThan  # type: ignore[import-untyped]
 from gpytorch.kernels import MaternKernel, ScaleKernel  # type: ignore[import-untyped]
 from gpytorch.mlls import ExactMarginalLogLikelihood, SumMarginalLogLikelihood  # type: ignore[import-untyped]
 from gpytorch.priors import GammaPrior, LogNormalPrior  # type: ignore[import-untyped]
+from gpytorch.settings import min_fixed_noise  # type: ignore[import-untyped]
 from torch import Tensor
 
 from eign.arrays import Array
 from eign.models.independent.map_objective import LENGTHSCALE_PRIOR, OUTPUTSCALE_PRIOR
-from eign.models.independent.model import NUGGET
+from eign.models.independent.model import JITTER
 
 Form = Literal["list", "batched"]
 FORMS: Final[tuple[Form, ...]] = ("list", "batched")
@@ -48,7 +49,7 @@ class PeerModel:
 
 
 def build(x: Tensor, targets: Tensor, form: Form, *, start: PeerModel | None = None) -> PeerModel:
-    """The processes on standardised targets, `n x d, n x B`, with our priors and nugget.
+    """The processes on standardised targets, `n x d, n x B`, with our priors and, as noise, our jitter.
 
     Args:
         x: Points.
@@ -92,10 +93,11 @@ def _single(x: Tensor, targets: Tensor, *, batch: int) -> SingleTaskGP:
         lengthscale_constraint=GreaterThan(1e-2, transform=None, initial_value=prior.mode),
     )
     kernel = ScaleKernel(inner, batch_shape=shape, outputscale_prior=GammaPrior(*OUTPUTSCALE_PRIOR))
-    with warnings.catch_warnings():
+    # GPyTorch takes no less than 1e-6 unless it is asked to.
+    with warnings.catch_warnings(), min_fixed_noise(double_value=JITTER):
         warnings.simplefilter("ignore")
         return SingleTaskGP(
-            x, targets, train_Yvar=torch.full_like(targets, NUGGET), covar_module=kernel, outcome_transform=None
+            x, targets, train_Yvar=torch.full_like(targets, JITTER), covar_module=kernel, outcome_transform=None
         ).to(torch.float64)
 
 

@@ -6,7 +6,7 @@ derivative kernel wrapped as a BoTorch model.
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -25,7 +25,6 @@ from torch import Tensor
 
 from eign import formulas
 from eign.models.independent.fitting import LENGTHSCALE_PRIOR, OUTPUTSCALE_PRIOR
-from eign.models.independent.model import NUGGET
 from eign.search import Effort
 from eign_lab.speed import botorch_fits
 from eign_lab.speed.fits import Samples
@@ -164,6 +163,9 @@ def _optimize(acquisition: "_PeerEIGN", effort: Effort, *, batch_limit: int | No
     return x[0]
 
 
+_NUGGET: Final = 1e-6
+
+
 class _DerivativeGP(ExactGP, GPyTorchModel):  # type: ignore[misc]
     """GPyTorch's model of (f, grad f), with the paper's priors and a fixed nugget, as a BoTorch model."""
 
@@ -179,8 +181,8 @@ class _DerivativeGP(ExactGP, GPyTorchModel):  # type: ignore[misc]
         self.double()
         inner.lengthscale = torch.full_like(inner.lengthscale, 0.4)
         likelihood.noise_covar = None
-        likelihood.raw_noise_constraint.lower_bound.fill_(0.1 * NUGGET)
-        likelihood.noise = NUGGET
+        likelihood.raw_noise_constraint.lower_bound.fill_(0.1 * _NUGGET)
+        likelihood.noise = _NUGGET
         likelihood.raw_noise.requires_grad_(False)
 
     def forward(self, x: Tensor) -> MultitaskMultivariateNormal:

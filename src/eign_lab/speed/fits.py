@@ -20,7 +20,7 @@ from torch import Tensor
 
 from eign.arrays import Array
 from eign.models.independent.map_objective import FitProblem, negative_log_posterior
-from eign.models.independent.model import NUGGET, IndependentGradientGP
+from eign.models.independent.model import JITTER, IndependentGradientGP
 from eign.models.kernels import matern52
 from eign_lab.speed import botorch_fits
 
@@ -270,8 +270,10 @@ def _gap(seen: Samples, ours: Array, theirs: Array) -> float:
     targets, n = seen.standardized().numpy().T, len(seen.x)
     excess = []
     for target, our_theta, their_theta in zip(targets, ours, theirs, strict=True):
-        problem = FitProblem(seen.x.numpy(), np.ascontiguousarray(target), np.full(n, NUGGET))
-        mine, peer = (negative_log_posterior(theta, problem, matern52).value for theta in (our_theta, their_theta))
+        problem = FitProblem(seen.x.numpy(), np.ascontiguousarray(target), np.zeros(n))
+        mine, peer = (
+            negative_log_posterior(theta, problem, matern52, jitter=JITTER).value for theta in (our_theta, their_theta)
+        )
         excess.append(float(mine - peer) / n)
     return max(excess)
 

@@ -62,7 +62,7 @@ def test_another_version_of_results_is_another_run(monkeypatch):
 
 def test_the_defaults_that_keys_do_not_contain():
     """A key holds what was set. If a default changes here, raise RESULTS_VERSION: old runs had another one."""
-    surrogate = {"kernel": "matern52", "noise": None, "n_init": None}
+    surrogate = {"kernel": "matern52", "noise": 0.0, "n_init": None}
     search = {"restarts": None, "raw_samples": None}
     expected = {
         "ei": {**surrogate, **search, "refit": 0.0},

@@ -40,10 +40,10 @@ def gp() -> IndependentGradientGP:
 
 def test_it_interpolates_values_and_gradients(gp: IndependentGradientGP) -> None:
     x, y, grad = observed(20)
-    # The nugget of 1e-6 allows residuals of about 1e-3 standard deviations.
-    torch.testing.assert_close(gp.posterior(x).mean, y, rtol=0, atol=5e-3)
-    torch.testing.assert_close(gp.gradient_posterior(x).mean, grad, rtol=0, atol=3e-2)
-    assert (gp.jitter == 0).all()
+    # The jitter of 1e-9 allows residuals of about 3e-5 prior standard deviations.
+    torch.testing.assert_close(gp.posterior(x).mean, y, rtol=0, atol=2e-5)
+    torch.testing.assert_close(gp.gradient_posterior(x).mean, grad, rtol=0, atol=3e-4)
+    assert (gp.jitter == 1e-9).all()
 
 
 def test_append_equals_a_fresh_factorisation(gp: IndependentGradientGP) -> None:
@@ -195,9 +195,8 @@ def test_samples_have_the_posteriors_moments(gp: IndependentGradientGP) -> None:
 def test_observation_noise_is_added(gp: IndependentGradientGP) -> None:
     x = points(2, 3)
     plain, own = gp.posterior(x).variance, gp.posterior(x, observation_noise=True).variance
-    torch.testing.assert_close(
-        own - plain, torch.full_like(plain, 1e-6 * gp.standardization.y_scale**2), rtol=1e-3, atol=0
-    )
+    jitter = 1e-9 * gp.standardization.y_scale**2
+    torch.testing.assert_close(own - plain, torch.full_like(plain, jitter), rtol=1e-3, atol=0)
     given = gp.posterior(x, observation_noise=torch.full((1, 1), 0.5, dtype=torch.float64)).variance
     torch.testing.assert_close(given - plain, torch.full_like(plain, 0.5))
 
@@ -232,9 +231,11 @@ def test_half_of_the_points_nearly_coincide() -> None:
     x, y, grad = observed(60)
     close = x + 1e-6 * torch.randn(60, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     gp = fit(IndependentGradientGP(torch.cat([x, close]), torch.cat([y, y]), torch.cat([grad, grad])))
-    result = gp.moments(points(50))
+    result, alone = gp.moments(points(50)), fit(IndependentGradientGP(x, y, grad)).moments(points(50))
     assert all(torch.isfinite(part).all() for part in result)
-    assert (gp.hyperparameters.lengthscale < 100).all()
+    # The copies say nothing new, and 1e-6 of a slope of about 5 that is wrong.
+    torch.testing.assert_close(result.mean, alone.mean, rtol=0, atol=1e-3)
+    torch.testing.assert_close(result.grad_mean, alone.grad_mean, rtol=0, atol=1e-2)
 
 
 @pytest.mark.parametrize("noise", [None, "learn"])

@@ -14,7 +14,7 @@ from eign.models.independent.map_objective import OUTPUTSCALE_PRIOR as OUTPUTSCA
 from eign.models.independent.map_objective import FitProblem, Posterior, negative_log_prior, stacked_posterior
 from eign.models.kernels import Correlation
 from eign.numerics import lbfgs
-from eign.numerics.cholesky import FactorizationError
+from eign.numerics.cholesky import JITTERS, FactorizationError, larger_jitter
 from eign.numerics.threads import map_threads
 
 _LENGTHSCALE_BOUNDS: Final = (1e-2, 1e2)
@@ -107,6 +107,7 @@ class Fit:
         evaluations: Of J, all problems and starts together.
         converged: Whether the search of each problem met its stopping test, `B`.
         warm_start: For the next fit.
+        jitter: What every evaluation of a problem had on its diagonal beside noise, `B`.
     """
 
     theta: Array
@@ -115,6 +116,7 @@ class Fit:
     evaluations: int
     converged: NDArray[np.bool_]
     warm_start: WarmStart
+    jitter: Array
 
 
 def bounds(dim: int, *, learn_noise: bool) -> tuple[Array, Array]:
@@ -125,9 +127,30 @@ def bounds(dim: int, *, learn_noise: bool) -> tuple[Array, Array]:
 
 
 def fit_problems(
-    problems: Sequence[FitProblem], kernel: Correlation, *, learn_noise: bool = False, warm: WarmStart | None = None
+    problems: Sequence[FitProblem],
+    kernel: Correlation,
+    *,
+    learn_noise: bool = False,
+    warm: WarmStart | None = None,
+    jitter: float = 0.0,
 ) -> Fit:
-    """The best theta found for each problem.
+    """The best theta found for each problem, with as little jitter as it takes.
+
+    Jitter is fixed while a problem is fitted: with more of it J is another function. If a factorisation fails, the fit
+    begins again with the next larger one for this problem.
+    """
+    levels = np.full(len(problems), jitter)
+    while True:
+        found, failed = _fit_at(problems, kernel, levels, learn_noise=learn_noise, warm=warm)
+        if not (grows := failed & (levels < JITTERS[-1])).any():
+            return found
+        levels = np.array([larger_jitter(level) if up else level for level, up in zip(levels, grows, strict=True)])
+
+
+def _fit_at(
+    problems: Sequence[FitProblem], kernel: Correlation, jitter: Array, *, learn_noise: bool, warm: WarmStart | None
+) -> tuple[Fit, NDArray[np.bool_]]:
+    """The best theta found for each problem, and whether a factorisation failed on the way, `B`.
 
     A first fit has three starts for each problem. Later ones start at the previous optimum and at its rivals, and now
     and then one problem, in turn, also from scratch; this start is followed over several fits.
@@ -136,6 +159,7 @@ def fit_problems(
         problems: The process of f and, if there are more, those of its partial derivatives in order; they may have
             different numbers of observations.
         kernel: The correlation they share.
+        jitter: Of each problem, `B`.
         learn_noise: Whether a noise variance is fitted for each.
         warm: What the previous fit left.
     """
@@ -144,7 +168,8 @@ def fit_problems(
         fresh = _fresh_starts(count, dim, learn_noise=learn_noise)
         owner = np.tile(np.arange(count), len(fresh))
         warm = WarmStart.at(fresh[0])
-        return _best_of(_descend(problems, kernel, np.concatenate(fresh), owner, warm), owner, warm)
+        end = _descend(problems, kernel, np.concatenate(fresh), owner, warm, jitter=jitter)
+        return _best_of(end, owner, warm, jitter)
     turn, passed = divmod(len(problems[0].y), _FRESH_EVERY)
     lap, challenged = divmod(turn, count)
     starts, owner = np.concatenate([warm.theta, warm.rival_theta]), np.append(np.arange(count), warm.rival_owner)
@@ -155,7 +180,8 @@ def fit_problems(
     limits = np.full(len(owner), _EVALUATIONS)
     limits[count:][owner[count:] == challenged] = _FRESH_EVALUATIONS
     followed = challenged if passed < _FRESH_EVERY - 1 else None
-    return _best_of(_descend(problems, kernel, starts, owner, warm, limits=limits), owner, warm, followed=followed)
+    end = _descend(problems, kernel, starts, owner, warm, jitter=jitter, limits=limits)
+    return _best_of(end, owner, warm, jitter, followed=followed)
 
 
 def _fresh_starts(count: int, dim: int, *, learn_noise: bool) -> list[Array]:
@@ -176,9 +202,13 @@ def _descend(
     owner: lbfgs.Index,
     warm: WarmStart,
     *,
+    jitter: Array,
     limits: int | lbfgs.Index = _EVALUATIONS,
-) -> tuple[lbfgs.Minimum, Array]:
-    """Minimise J from every start, `owner` says whose start it is; also the means at the ends."""
+) -> tuple[lbfgs.Minimum, Array, NDArray[np.bool_]]:
+    """Minimise J from every start, `owner` says whose start it is.
+
+    Also the means at the ends, and for which problems a factorisation failed.
+    """
     dim = problems[0].x.shape[1]
     low, high = bounds(dim, learn_noise=starts.shape[1] > dim + 1)
     sizes = np.array([len(problem.y) for problem in problems])[owner]
@@ -187,6 +217,7 @@ def _descend(
         FitProblem(*(np.stack(part) for part in zip(*problems, strict=True))) if sizes.min() == sizes.max() else None
     )
     means, lowest = np.zeros(len(starts)), np.full(len(starts), np.inf)
+    failed = np.zeros(len(problems), dtype=np.bool_)
     fresh = not warm.steps.any()
     calls = 0
 
@@ -204,12 +235,13 @@ def _descend(
                 together = FitProblem(*(np.stack(part) for part in zip(*(problems[b] for b in members), strict=True)))
             else:
                 together = FitProblem(alike.x[members], alike.y[members], alike.noise[members])
-            return _safe_posterior(thetas[stack], together, kernel, curvature=curvature)
+            return _safe_posterior(thetas[stack], together, kernel, jitter=jitter[members], curvature=curvature)
 
         results = [evaluate(stacks[0])] if fits_one else map_threads(evaluate, stacks, size=int(sizes.max()))
         value, gradient, mean, bends = results[0] if len(results) == 1 else _in_order(results, np.concatenate(stacks))
         # The mean belongs to the point that the search keeps, not to a step that it rejects.
         kept = value <= lowest[index]
+        failed[owner[index[np.isposinf(value)]]] = True
         means[index[kept]], lowest[index[kept]] = mean[kept], value[kept]
         return lbfgs.ObjectiveValues(value, gradient, bends)
 
@@ -218,17 +250,22 @@ def _descend(
     stopping = lbfgs.Stopping(decrease=_DECREASE_PER_DATUM * np.maximum(sizes, 1), gradient=1e-9, evaluations=limits)
     memory = lbfgs.CurvaturePairs(*pairs)
     end = lbfgs.minimize(objective, starts, lower=low, upper=high, stopping=stopping, memory=memory, longest_step=2.0)
-    return end, means
+    return end, means, failed
 
 
 def _best_of(
-    result: tuple[lbfgs.Minimum, Array], owner: lbfgs.Index, warm: WarmStart, *, followed: int | None = None
-) -> Fit:
+    result: tuple[lbfgs.Minimum, Array, NDArray[np.bool_]],
+    owner: lbfgs.Index,
+    warm: WarmStart,
+    jitter: Array,
+    *,
+    followed: int | None = None,
+) -> tuple[Fit, NDArray[np.bool_]]:
     """The best end for each owner, and the rivals: the next best that is another optimum and not much worse.
 
     The process that is `followed` keeps the next two, however much worse: one of them may be on its way.
     """
-    end, means = result
+    end, means, failed = result
     value = np.where(np.isfinite(end.value), end.value, np.inf)
     chosen, rivals = [], []
     for b in range(len(warm.theta)):
@@ -243,7 +280,8 @@ def _best_of(
     best, others = np.array(chosen), np.array(rivals, dtype=np.intp)
     steps, changes = (part[best] for part in end.memory)
     left = WarmStart(end.x[best], steps, changes, owner[others], end.x[others])
-    return Fit(end.x[best], means[best], end.value[best], int(end.evaluations.sum()), end.converged[best], left)
+    evaluations = int(end.evaluations.sum())
+    return Fit(end.x[best], means[best], end.value[best], evaluations, end.converged[best], left, jitter), failed
 
 
 def _in_order(results: Sequence[Posterior], positions: lbfgs.Index) -> Posterior:
@@ -264,22 +302,24 @@ def _stacks(sizes: NDArray[np.int_]) -> list[lbfgs.Index]:
     return stacks
 
 
-def _safe_posterior(theta: Array, problem: FitProblem, kernel: Correlation, *, curvature: bool) -> Posterior:
+def _safe_posterior(
+    theta: Array, problem: FitProblem, kernel: Correlation, *, jitter: Array, curvature: bool
+) -> Posterior:
     """J of a stack, infinite for members that cannot be factorised; without observations it is the prior's."""
     if not problem.y.shape[-1]:
         value, slopes, bends = negative_log_prior(theta, problem.x.shape[-1])
         bend = bends[..., None] * np.eye(theta.shape[-1]) if curvature else None
         return Posterior(value, slopes, np.zeros_like(value), bend)
     try:
-        return stacked_posterior(theta, problem, kernel, curvature=curvature)
+        return stacked_posterior(theta, problem, kernel, jitter=jitter, curvature=curvature)
     except FactorizationError:
         if len(theta) == 1:
             bend = np.eye(theta.shape[1])[None] if curvature else None
             return Posterior(np.full(1, np.inf), np.zeros_like(theta), np.zeros(1), bend)
     parts = [
         _safe_posterior(
-            theta[c : c + 1], FitProblem(*(part[c : c + 1] for part in problem)), kernel, curvature=curvature
+            theta[one], FitProblem(*(part[one] for part in problem)), kernel, jitter=jitter[one], curvature=curvature
         )
-        for c in range(len(theta))
+        for one in (slice(c, c + 1) for c in range(len(theta)))
     ]
     return _in_order(parts, np.arange(len(theta)))

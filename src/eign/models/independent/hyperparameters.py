@@ -1,7 +1,7 @@
 """What a fit finds, for all processes of a model, in standardised units."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -20,6 +20,8 @@ class Hyperparameters:
         outputscale: Prior variance in standardised units, `B`.
         mean: Constant prior mean in standardised units, `B`.
         noise: Learned noise variance in standardised units, added to what is known; 0 if none was learned, `B`.
+        jitter: What the fit had on the diagonals beside noise, in standardised units; a model adds no less than its
+            own first jitter, `B`.
 
     >>> Hyperparameters.default(2).lengthscale
     array([[0.4, 0.4],
@@ -31,11 +33,12 @@ class Hyperparameters:
     outputscale: Array
     mean: Array
     noise: Array
+    jitter: Array = field(default_factory=lambda: np.zeros(1))
 
     def __post_init__(self) -> None:
         lengthscale = np.array(self.lengthscale, dtype=np.float64, ndmin=2)
         object.__setattr__(self, "lengthscale", lengthscale)
-        for name in ("outputscale", "mean", "noise"):
+        for name in ("outputscale", "mean", "noise", "jitter"):
             values = np.array(getattr(self, name), dtype=np.float64)
             if values.ndim > 1 or values.size not in (1, len(lengthscale)):
                 raise ValueError(f"{name} has shape {values.shape}, expected one number or {len(lengthscale)}")
@@ -57,11 +60,11 @@ class Hyperparameters:
         return cls(lengths, np.full(dim + 1, outputscale), np.full(dim + 1, mean), np.zeros(dim + 1))
 
     @classmethod
-    def from_theta(cls, theta: Array, mean: Array) -> "Hyperparameters":
+    def from_theta(cls, theta: Array, mean: Array, jitter: ArrayLike = 0.0) -> "Hyperparameters":
         """From the logarithms that are fitted, `B x (d + 1)`, or `B x (d + 2)` with a noise variance."""
         dim = len(theta) - 1
         noise = np.exp(theta[:, dim + 1]) if theta.shape[1] > dim + 1 else np.zeros(len(theta))
-        return cls(np.exp(theta[:, :dim]), np.exp(theta[:, dim]), mean, noise)
+        return cls(np.exp(theta[:, :dim]), np.exp(theta[:, dim]), mean, noise, np.asarray(jitter, dtype=np.float64))
 
     def theta(self, *, learn_noise: bool) -> Array:
         """The inverse of `from_theta`; a noise that was never learned starts at 1e-4."""
@@ -76,5 +79,5 @@ class Hyperparameters:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Hyperparameters":
-        """The hyperparameters that `to_json` described."""
-        return cls(**{name: np.asarray(stored[name], dtype=np.float64) for name in cls.__slots__})
+        """The hyperparameters that `to_json` described; of an earlier version they have no jitter."""
+        return cls(**{name: np.asarray(stored[name], dtype=np.float64) for name in cls.__slots__ if name in stored})

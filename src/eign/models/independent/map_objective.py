@@ -3,7 +3,7 @@ r"""The objective of a maximum a posteriori fit, with gradient and curvature in 
 | symbol | meaning |
 |---|---|
 | theta | log l_1 .. log l_d, log s, and log nu if the noise is learned |
-| K = s C + D | covariance of the observations; D is diagonal: known noise, nugget and nu |
+| K = s C + D | covariance of the observations; D is diagonal: known noise, jitter and nu |
 | m | constant mean, at its optimum (1'K^{-1}y) / (1'K^{-1}1) for each theta, so that it adds no variable |
 | alpha | K^{-1} (y - m) |
 | K_j | dK / d theta_j |
@@ -15,6 +15,9 @@ The negative log posterior, its gradient, and a curvature that costs O(n^2 d) on
     J &= \tfrac12 (y-m)^\top\alpha + \tfrac12\log|K| + \tfrac n2\log 2\pi - \log p(\theta) \\
     J_j &= \tfrac12\operatorname{tr}(K^{-1}K_j) - \tfrac12\alpha^\top K_j\alpha - \partial_j\log p \\
     J_{ij} &\approx \tfrac12\,\alpha^\top K_i P K_j\alpha - \partial_{ij}\log p
+
+Jitter is the same at every theta, so that J is one function. It is no share of s: points close together, which agree to
+better than the jitter, would then make s small, for each of them by as much as a point of its own.
 
 The last line is the average information of restricted maximum likelihood: the mean of the observed and the expected
 Hessian without the terms whose expectation is zero. It is positive definite, tells L-BFGS the shape of the problem from
@@ -34,7 +37,7 @@ from eign.models.kernels import (
     squared_differences_product,
     weighted_squared_differences,
 )
-from eign.numerics.cholesky import cholesky, gram_triangle, triangular_inverse
+from eign.numerics.cholesky import FactorizationError, factor_in_place, gram_triangle, no_factor, triangular_inverse
 
 LENGTHSCALE_PRIOR: Final = (float(np.log(0.4)), 0.7)
 """Location and scale of the log-normal prior of each lengthscale, unit cube."""
@@ -67,19 +70,22 @@ class Posterior(NamedTuple):
     curvature: Array | None
 
 
-def negative_log_posterior(theta: Array, problem: FitProblem, kernel: Correlation) -> Posterior:
+def negative_log_posterior(theta: Array, problem: FitProblem, kernel: Correlation, *, jitter: float = 0.0) -> Posterior:
     """J of this module's docstring, `... x p -> ...`, p = d + 1, or d + 2 if the noise is learned.
 
     Raises:
-        FactorizationError: If a covariance matrix is not positive definite even with jitter.
+        FactorizationError: If a covariance matrix is not positive definite with this jitter.
     """
     stacked = FitProblem(*(part.reshape((-1, *part.shape[theta.ndim - 1 :])) for part in problem))
-    result = stacked_posterior(theta.reshape(-1, theta.shape[-1]), stacked, kernel)
+    flat = theta.reshape(-1, theta.shape[-1])
+    result = stacked_posterior(flat, stacked, kernel, jitter=np.full(len(flat), jitter))
     arrays = (np.asarray(part) for part in result)
     return Posterior(*(part.reshape((*theta.shape[:-1], *part.shape[1:])) for part in arrays))
 
 
-def stacked_posterior(theta: Array, problem: FitProblem, kernel: Correlation, *, curvature: bool = True) -> Posterior:
+def stacked_posterior(
+    theta: Array, problem: FitProblem, kernel: Correlation, *, jitter: Array, curvature: bool = True
+) -> Posterior:
     """The same with exactly one leading dimension, `C x p -> C`; without curvature it takes an eighth less time."""
     x, y, noise = problem
     count, size, dim = x.shape
@@ -88,13 +94,16 @@ def stacked_posterior(theta: Array, problem: FitProblem, kernel: Correlation, *,
     a = (x - 0.5) * np.exp(-theta[:, None, :dim])
     covariance, slope = correlation_matrix(kernel, a, out=(buffers.covariance, buffers.slope))
     covariance *= scale[..., None]
-    diagonal = noise + learned.sum(axis=1, keepdims=True) if learned.size else noise.copy()
+    diagonal = noise + jitter[:, None]
+    if learned.size:
+        diagonal += learned.sum(axis=1, keepdims=True)
     upper = buffers.whitener  # A', upper triangular
     for c in range(count):
-        covariance[c].flat[:: size + 1] += diagonal[c]
-        lower, jitter = cholesky(covariance[c], overwrite=True)
-        diagonal[c] += jitter * (scale[c] + diagonal[c])
-        triangular_inverse(lower, out=upper[c].T)
+        total = scale[c] + diagonal[c]
+        covariance[c].flat[:: size + 1] = total
+        if not factor_in_place(covariance[c], total):
+            raise FactorizationError(no_factor(size))
+        triangular_inverse(covariance[c].T, out=upper[c].T)
     log_determinant = -np.log(_diagonals(upper)).sum(axis=1)
     mean, alpha, ones = _centred_solution(upper, y)
     residual = y - mean[:, None]

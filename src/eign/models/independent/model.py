@@ -27,8 +27,11 @@ from eign.models.tensors import as_array, as_observations
 from eign.models.value_model import ObservedModel
 from eign.numerics.threads import single_threaded_blas
 
-NUGGET: Final = 1e-6
-"""Variance of every observation in standardised units, unless a larger one is known."""
+JITTER: Final = 1e-9
+"""What the diagonal of each covariance has beside noise, as a share of the variance of the data: the paper's.
+
+Up to 2,000 points a factorisation cannot fail with it, see `eign.numerics.large_cholesky.nugget`.
+"""
 
 
 class ValueAndGradientMoments(NamedTuple):
@@ -81,8 +84,8 @@ class IndependentGradientGP(ObservedModel):
             Yvar: Known noise variances of the values, `n x 1`; NaN = unknown.
             Gvar: Known noise variances of the gradients, `n x d`; NaN = unknown.
             kernel: The correlation of all processes.
-            noise: A nugget in standardised units, below which no noise variance goes (None: 1e-6), or "learn" to add a
-                fitted noise variance for each process.
+            noise: A variance in standardised units, below which no noise variance goes, or "learn" to add a fitted one
+                for each process. None and 0 are no noise, but for `jitter`.
             standardization: The units the processes work in; None takes them from the data at each fit.
         """
         super().__init__()
@@ -107,7 +110,10 @@ class IndependentGradientGP(ObservedModel):
 
     @property
     def jitter(self) -> Array:
-        """What the factorisation had to add to each process's diagonal, relative to it; 0 unless it failed without."""
+        """What each process has on its diagonal beside noise, as a share of the variance of its data, `d + 1`.
+
+        With given units it is a share of the prior variance. It is 1e-9 without noise and 0 with an assumed level of it; more only if a factorisation failed.
+        """
         return self._conditioned().factor.jitter
 
     @property
@@ -140,9 +146,11 @@ class IndependentGradientGP(ObservedModel):
         ]
         learn = self.noise == "learn"
         with single_threaded_blas():
-            result = fit_problems(problems, self._correlation, learn_noise=learn, warm=self._warm_start)
+            result = fit_problems(
+                problems, self._correlation, learn_noise=learn, warm=self._warm_start, jitter=self._first_jitter
+            )
         self._warm_start = result.warm_start
-        self._hyperparameters = Hyperparameters.from_theta(result.theta, result.mean)
+        self._hyperparameters = Hyperparameters.from_theta(result.theta, result.mean, result.jitter)
         return result
 
     def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -150,8 +158,10 @@ class IndependentGradientGP(ObservedModel):
         return joint_normal(self._conditioned(), 0, X)
 
     def standardized_noise(self) -> float:
-        """The nugget and what was learned."""
-        return self._nugget + float(self._hyperparameters.noise[0])
+        """What was assumed, what was learned, and the jitter."""
+        processes = self._conditioned()
+        jitter = float(processes.factor.jitter[0] * processes.unit[0])
+        return self._assumed_noise + float(self._hyperparameters.noise[0]) + jitter
 
     def gradient_posterior(self, X: Tensor) -> GradientPosterior:
         """The posterior of each partial derivative at each point, `... x d -> ... x d`; differentiable once."""
@@ -184,8 +194,12 @@ class IndependentGradientGP(ObservedModel):
         return self._conditioned()
 
     @property
-    def _nugget(self) -> float:
-        return NUGGET if self.noise is None or self.noise == "learn" else float(self.noise)
+    def _assumed_noise(self) -> float:
+        return 0.0 if self.noise is None or self.noise == "learn" else float(self.noise)
+
+    @property
+    def _first_jitter(self) -> float:
+        return 0.0 if self._assumed_noise else JITTER
 
     def _conditioned(self) -> Processes:
         """The factorised processes, made when first needed: a refit right after `append` needs no extension."""
@@ -195,7 +209,9 @@ class IndependentGradientGP(ObservedModel):
         with single_threaded_blas():
             if older is None:
                 data = self._fitted_data or self._data(self._observations)
-                self._processes = condition(self._correlation, self._hyperparameters, data)
+                hyper = self._hyperparameters
+                unit = None if self._given_standardization is None else hyper.outputscale
+                self._processes = condition(self._correlation, hyper, data, jitter=self._first_jitter, unit=unit)
             else:
                 new = self._observations[len(older.observations) :]
                 self._processes = extended(older._conditioned(), self._data(new))
@@ -206,7 +222,7 @@ class IndependentGradientGP(ObservedModel):
         usable = self._standardization.apply(observations.usable)
         targets = np.concatenate([usable.y[:, None], usable.grad], axis=1).T
         known = np.concatenate([usable.y_var[:, None], usable.grad_var], axis=1).T
-        noise = np.maximum(np.where(np.isnan(known), 0.0, known), self._nugget)
+        noise = np.maximum(np.where(np.isnan(known), 0.0, known), self._assumed_noise)
         return Data(np.array(usable.x), np.ascontiguousarray(targets), np.ascontiguousarray(noise))
 
     def _extended_by(self, observations: Observations) -> "IndependentGradientGP":

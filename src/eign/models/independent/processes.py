@@ -27,15 +27,15 @@ from torch import Tensor
 from eign.arrays import Array
 from eign.models.independent.hyperparameters import Hyperparameters
 from eign.models.kernels import Correlation, correlation_matrix, cross_correlation, torch_correlation
-from eign.numerics.cholesky import Factor, extend, factorize
+from eign.numerics.cholesky import Factor, FactorizationError, extend, factorize
 from eign.numerics.lapack import rows_times
 from eign.numerics.threads import map_threads
 
 # Small processes are conditioned together up to this many matrix elements: it saves interpreter time.
 _STACKED_ELEMENTS: Final = 25000
 
-SMALLEST_VARIANCE: Final = 1e-10
-"""Floor of posterior variances in standardised units; GPyTorch's for float64."""
+# Posterior variances are differences of numbers as large as the outputscale, of which so much is rounding.
+_ROUNDING: Final = 2.0**-50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,13 +62,25 @@ class Data:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Processes:
-    """The conditioned processes; `condition` and `extended` make them."""
+    """The conditioned processes; `condition` and `extended` make them.
+
+    Attributes:
+        kernel: The correlation.
+        hyperparameters: Of the B processes.
+        data: What they are conditioned on.
+        factor: Of the covariances, whose jitters are multiples of `unit`.
+        unit: The variance that jitters are relative to, `B`.
+        alpha: `B x n`.
+        floor: Of posterior variances, `B`, see `smallest_variance`.
+    """
 
     kernel: Correlation
     hyperparameters: Hyperparameters
     data: Data
     factor: Factor
+    unit: Array
     alpha: Array
+    floor: Array
 
 
 class Moments(NamedTuple):
@@ -85,10 +97,27 @@ class Jacobians(NamedTuple):
     variance: Array
 
 
-def condition(kernel: Correlation, hyperparameters: Hyperparameters, data: Data) -> Processes:
-    """Factorise from scratch, O(B n^3)."""
+def condition(
+    kernel: Correlation,
+    hyperparameters: Hyperparameters,
+    data: Data,
+    *,
+    jitter: Array | float = 0.0,
+    unit: Array | None = None,
+) -> Processes:
+    """Factorise from scratch, O(B n^3).
+
+    Args:
+        kernel: The correlation.
+        hyperparameters: Of the B processes, with their jitters.
+        data: What to condition on.
+        jitter: The least to begin with.
+        unit: The variances that jitters are relative to, `B`; None is 1, as in standardised units.
+    """
     size, count, observed = len(data.x), len(data.targets), data.observed
     noise = np.where(observed, data.noise + hyperparameters.noise[:, None], 1.0)
+    first = np.maximum(hyperparameters.jitter, jitter)
+    unit = np.ones(count) if unit is None else unit
 
     def factor(members: slice) -> Factor:
         matrices, _ = correlation_matrix(kernel, (data.x - 0.5) / hyperparameters.lengthscale[members, None])
@@ -97,16 +126,19 @@ def condition(kernel: Correlation, hyperparameters: Hyperparameters, data: Data)
         if not seen.all():
             matrices *= seen[:, :, None] & seen[:, None, :]
         np.einsum("bii->bi", matrices)[...] += noise[members]
-        return factorize(matrices)
+        return factorize(matrices, scale=np.where(seen, unit[members, None], 0.0), first=first[members])
 
     length = max(1, _STACKED_ELEMENTS // max(1, size**2))
     factors = map_threads(factor, [slice(first, first + length) for first in range(0, count, length)], size=size)
     joined = Factor(*(np.concatenate(parts) for parts in zip(*factors, strict=True)))
-    return _with_weights(kernel, hyperparameters, data, joined)
+    return _with_weights(kernel, hyperparameters, data, joined, unit)
 
 
 def extended(processes: Processes, new: Data) -> Processes:
-    """With more observations and the same hyperparameters, O(B n^2) for each of them."""
+    """With more observations and the same hyperparameters, O(B n^2) for each of them.
+
+    Where the new rows need more jitter than the old ones, everything is factorised again.
+    """
     kernel, hyperparameters, old = processes.kernel, processes.hyperparameters, processes.data
     cross, corner = [], []
     for b, scale in enumerate(hyperparameters.outputscale):
@@ -115,12 +147,18 @@ def extended(processes: Processes, new: Data) -> Processes:
         among = scale * correlation_matrix(kernel, a_new)[0]
         cross.append(_masked(between, old.observed[b], new.observed[b]))
         corner.append(_masked(among, new.observed[b], new.observed[b], _diagonal(new, hyperparameters, b)))
-    factor = extend(processes.factor, np.stack(cross), np.stack(corner))
-    return _with_weights(kernel, hyperparameters, old.followed_by(new), factor)
+    unit = processes.unit
+    try:
+        factor = extend(
+            processes.factor, np.stack(cross), np.stack(corner), scale=np.where(new.observed, unit[:, None], 0.0)
+        )
+    except FactorizationError:
+        return condition(kernel, hyperparameters, old.followed_by(new), jitter=processes.factor.jitter, unit=unit)
+    return _with_weights(kernel, hyperparameters, old.followed_by(new), factor, unit)
 
 
 def moments(processes: Processes, x: Array) -> Moments:
-    """Posterior means and variances, `m x d -> m x B`; variances are at least `SMALLEST_VARIANCE`."""
+    """Posterior means and variances, `m x d -> m x B`; variances are at least the floor."""
     count = len(processes.alpha)
 
     def one(b: int) -> tuple[Array, Array]:
@@ -132,7 +170,7 @@ def moments(processes: Processes, x: Array) -> Moments:
 
     results = map_threads(one, range(count), size=len(x) * len(processes.data.x) // 100)
     mean, variance = (np.stack(part, axis=1) for part in zip(*results, strict=True))
-    return Moments(mean, np.maximum(variance, SMALLEST_VARIANCE))
+    return Moments(mean, np.maximum(variance, processes.floor))
 
 
 def moments_and_jacobians(processes: Processes, x: Array) -> tuple[Moments, Jacobians]:
@@ -157,8 +195,8 @@ def moments_and_jacobians(processes: Processes, x: Array) -> tuple[Moments, Jaco
 
     results = map_threads(one, range(count), size=len(x) * len(processes.data.x) // 50)
     mean, variance, mean_slope, variance_slope = (np.stack(part, axis=1) for part in zip(*results, strict=True))
-    variance_slope[variance < SMALLEST_VARIANCE] = 0.0
-    return Moments(mean, np.maximum(variance, SMALLEST_VARIANCE)), Jacobians(mean_slope, variance_slope)
+    variance_slope[variance < processes.floor] = 0.0
+    return Moments(mean, np.maximum(variance, processes.floor)), Jacobians(mean_slope, variance_slope)
 
 
 def joint_normal(processes: Processes, b: int, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -172,15 +210,34 @@ def joint_normal(processes: Processes, b: int, x: Tensor) -> tuple[Tensor, Tenso
     mean = float(hyper.mean[b]) + cross @ torch.from_numpy(processes.alpha[b])
     covariance = scale * torch_correlation(processes.kernel, a, a) - whitened @ whitened.mT
     diagonal = covariance.diagonal(dim1=-2, dim2=-1)
-    lift = torch.where(diagonal < SMALLEST_VARIANCE, SMALLEST_VARIANCE - diagonal.detach(), 0.0)
+    floor = float(processes.floor[b])
+    lift = torch.where(diagonal < floor, floor - diagonal.detach(), 0.0)
     return mean, covariance + torch.diag_embed(lift)
 
 
-def _with_weights(kernel: Correlation, hyperparameters: Hyperparameters, data: Data, factor: Factor) -> Processes:
+def _with_weights(
+    kernel: Correlation, hyperparameters: Hyperparameters, data: Data, factor: Factor, unit: Array
+) -> Processes:
     residual = np.where(data.observed, data.targets - hyperparameters.mean[:, None], 0.0)
     whitened = np.einsum("bij,bj->bi", factor.whitener, residual)
     alpha = np.einsum("bji,bj->bi", factor.whitener, whitened)
-    return Processes(kernel, hyperparameters, data, factor, alpha)
+    floor = smallest_variance(hyperparameters, data, factor.jitter * unit)
+    return Processes(kernel, hyperparameters, data, factor, unit, alpha, floor)
+
+
+def smallest_variance(hyperparameters: Hyperparameters, data: Data, jitter: Array) -> Array:
+    r"""The least that a posterior variance can be, `B`: below it there are only rounding errors.
+
+    Of n observations whose noise variances are v and more none says more about f(x) than one at x itself would:
+
+    .. math:: \sigma^2(x) \ge \frac{s v}{n s + v}, \qquad v = \min_i D_i,
+
+    since K >= k k' / s; D has noise and jitter. So this floor changes no variance that is right.
+    """
+    scale, count = hyperparameters.outputscale, np.maximum(data.observed.sum(axis=1), 1)
+    least = np.where(data.observed, data.noise, np.inf).min(axis=1, initial=np.inf)
+    noise = jitter + hyperparameters.noise + np.where(np.isfinite(least), least, 0.0)
+    return np.asarray(np.maximum(scale * noise / (count * scale + noise), _ROUNDING * scale))
 
 
 def _scaled(x: Array, hyperparameters: Hyperparameters, b: int) -> Array:

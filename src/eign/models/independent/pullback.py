@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eign.arrays import Array
-from eign.models.independent.processes import SMALLEST_VARIANCE, Moments, Processes
+from eign.models.independent.processes import Moments, Processes
 from eign.models.kernels import Correlation
 from eign.numerics.lapack import rows_times
 from eign.numerics.threads import map_threads
@@ -88,7 +88,7 @@ class ProcessStack:
             processes.factor.whitener[members] * outputscale[..., None],
             processes.alpha[members] * outputscale,
             None if observed.all() else observed[:, None, :],
-            np.full_like(outputscale, SMALLEST_VARIANCE),
+            processes.floor[members, None],
         )
 
     def in_units(self, shift: Array, scale: Array) -> "ProcessStack":

@@ -129,6 +129,11 @@ class JointGradientGP(ObservedModel):
         """The constant mean, in the units given."""
         return self._standardization.y_shift + self._standardization.y_scale * self._conditioned().factored.mean
 
+    @property
+    def jitter(self) -> float:
+        """What each row has on its diagonal beside noise, as a share of its prior variance."""
+        return self._conditioned().factored.nugget
+
     def with_hyperparameters(self, hyperparameters: JointHyperparameters) -> JointGradientGP:
         """The same data with these hyperparameters; a later fit starts from them."""
         dimension = len(hyperparameters.terms[0].lengthscale)

@@ -47,6 +47,8 @@ _TOO_LARGE_PER_PAIR: Final = 0.75
 # Pairs that differ by less in every coordinate are also looked at alone: hardly anything happens between them.
 _NEAR: Final = 0.1
 _FEWEST_PAIRS: Final = 3
+# Of partial derivatives, in standardised units: the thresholds were found with it.
+_LEAST_NOISE: Final = 1e-6
 # Degrees of freedom by which the processes' own variances are trusted.
 _TRUST: Final = 4.0
 # Mean square of the residuals, in standard deviations, up to which values count as explained.
@@ -149,14 +151,15 @@ def _integrate(data: Observations, start: NDArray[np.int64], end: NDArray[np.int
     nodes = torch.from_numpy(x[start][:, None] + _NODES[None, :, None] * step[:, None])
     points, grads = torch.from_numpy(x), torch.tensor(data.grad)
     variances = torch.tensor(data.grad_var)
-    together = fit(IndependentGradientGP(points, torch.tensor(data.y)[:, None], grads, Gvar=variances))
+    values = torch.tensor(data.y)[:, None]
+    together = fit(IndependentGradientGP(points, values, grads, Gvar=variances, noise=_LEAST_NOISE))
     slope, slope_var = np.empty_like(step), np.empty_like(step)
     weights = torch.from_numpy(_WEIGHTS)
     for i in range(dim):
         # The process of the partial derivative i, as the process of a value.
         row, of = np.full(dim + 1, i + 1), together.hyperparameters
         same = Hyperparameters(of.lengthscale[row], of.outputscale[row], of.mean[row], of.noise[row])
-        process = IndependentGradientGP(points, grads[:, i : i + 1], Yvar=variances[:, i : i + 1])
+        process = IndependentGradientGP(points, grads[:, i : i + 1], Yvar=variances[:, i : i + 1], noise=_LEAST_NOISE)
         with torch.no_grad():
             mean, covariance = process.with_hyperparameters(same).standardized_normal(nodes)
         units = process.standardization

@@ -76,8 +76,8 @@ def _jitters(state: State, model: Surrogate, count: int) -> list[list[float]]:
     known, jitter = list(state.memory.get("jitter", ())), float(np.max(model.jitter))
     if jitter >= _REMARKABLE_JITTER > max((one for _, one in known), default=0.0):
         warnings.warn(
-            f"the covariance matrix of {count} observations is singular: the model takes them to have a variance of "
-            f"{jitter:g} of its prior variance. Are points repeated with different values? Then tell the variance of "
+            f"the covariance matrix of {count} observations is nearly singular, and the model takes each to have noise "
+            f"of {jitter:g} of their variance. Are points repeated with different values? Then tell the variance of "
             'the noise, or use options={"noise": "learn"}.',
             RuntimeWarning,
             stacklevel=2,

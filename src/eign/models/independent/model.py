@@ -112,7 +112,8 @@ class IndependentGradientGP(ObservedModel):
     def jitter(self) -> Array:
         """What each process has on its diagonal beside noise, as a share of the variance of its data, `d + 1`.
 
-        With given units it is a share of the prior variance. It is 1e-9 without noise and 0 with an assumed level of it; more only if a factorisation failed.
+        With given units it is a share of the prior variance. It is 1e-9 without noise and 0 with an assumed level of
+        it; more only if a factorisation failed.
         """
         return self._conditioned().factor.jitter
 

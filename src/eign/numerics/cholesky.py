@@ -11,9 +11,9 @@ Everything downstream needs A = L^{-1} rather than L: with it, whitening, solvin
 and a posterior variance `s - |A k|^2` keeps the accuracy of a triangular solve. One factor is stored, not two.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ JITTERS: Final = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 
 UNIT_ROUNDOFF: Final = 2.0**-53
 _LEAF: Final = 64
+Result = TypeVar("Result")
 
 
 class FactorizationError(ValueError):
@@ -54,9 +55,29 @@ def jitters(first: float = 0.0) -> Iterator[float]:
     yield from (jitter for jitter in JITTERS if jitter > first)
 
 
+def with_jitter(compute: Callable[[float], Result], first: float) -> Result:
+    """What is computed with the first jitter that does not fail.
+
+    Raises:
+        FactorizationError: If the largest fails.
+    """
+    for jitter in jitters(first):
+        try:
+            return compute(jitter)
+        except FactorizationError:
+            if jitter >= JITTERS[-1]:
+                raise
+    raise FactorizationError(f"no jitter up to {JITTERS[-1]:g} is enough")
+
+
 def larger_jitter(jitter: float) -> float:
-    """The next one, after a failure with this."""
-    return next(larger for larger in JITTERS if larger > jitter)
+    """The next one, after a failure with this; the largest stays."""
+    return next((larger for larger in JITTERS if larger > jitter), JITTERS[-1])
+
+
+def smaller_jitter(jitter: float) -> float:
+    """The one before; the smallest is no jitter."""
+    return next((smaller for smaller in reversed(JITTERS) if smaller < jitter), 0.0)
 
 
 def are_sound(pivots: Array, scale: Array | float) -> Mask:

@@ -9,7 +9,7 @@ import torch
 
 from eign.data import Standardization
 from eign.models import Hyperparameters, IndependentGradientGP, fit
-from eign.models.independent.fitting import fit_problems
+from eign.models.independent.fitting import fit_problems, likelier_jitter
 from eign.models.independent.map_objective import FitProblem, negative_log_posterior
 from eign.models.independent.processes import moments
 from eign.models.kernels import correlation
@@ -200,3 +200,68 @@ def test_in_given_units_jitter_is_a_share_of_the_prior_variance() -> None:
         assert gp.jitter[0] == JITTER
         variance = gp.moments(torch.from_numpy(x)).variance.numpy()
         np.testing.assert_allclose(variance, JITTER * scale**2, rtol=0.05)
+
+
+def valley(x: np.ndarray) -> np.ndarray:
+    u = 4.0 * x - 2.0
+    return -(100.0 * (u[:, 1:] - u[:, :-1] ** 2) ** 2 + (1.0 - u[:, :-1]) ** 2).sum(axis=1)
+
+
+def cluster_and_design() -> tuple[np.ndarray, np.ndarray]:
+    """Sixty points over the cube and forty within 1e-3 of the top of Rosenbrock's valley, as a search leaves them."""
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.random((60, 4)), 0.75 + 1e-3 * rng.normal(size=(40, 4))]), rng.normal(size=100)
+
+
+@pytest.mark.parametrize("scatter", [0.0, 1e-8, 1e-6, 1e-4])
+def test_scatter_that_nobody_declared_does_not_spoil_the_model(scatter: float) -> None:
+    """With the first jitter alone, scatter of 1e-4 makes the lengthscales half as long, as the next test shows."""
+    x, noise = cluster_and_design()
+    spread = valley(x[:60]).std()
+    gp = fit(model(x, valley(x) + scatter * spread * noise))
+    assert gp.jitter[0] == (1e-8 if scatter == 1e-4 else 1e-9)
+    clean = fit(model(x, valley(x)))
+    ratio = gp.hyperparameters.lengthscale[0] / clean.hyperparameters.lengthscale[0]
+    assert ratio.min() > 0.7
+    at = design(500, 4, seed=9)
+    errors = [float(np.std(one.moments(torch.from_numpy(at)).mean.numpy() - valley(at))) for one in (gp, clean)]
+    assert errors[0] < 1.2 * errors[1]
+
+
+def test_with_the_first_jitter_alone_scatter_would_spoil_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, noise = cluster_and_design()
+    monkeypatch.setattr("eign.models.independent.fitting._CLEARLY", np.inf)
+    gp = fit(model(x, valley(x) + 1e-4 * valley(x[:60]).std() * noise))
+    assert gp.jitter[0] == 1e-9
+    ratio = gp.hyperparameters.lengthscale[0] / fit(model(x, valley(x))).hyperparameters.lengthscale[0]
+    assert ratio.max() < 0.65
+
+
+def test_jitter_becomes_smaller_again_where_data_do_not_scatter() -> None:
+    x, _ = cluster_and_design()
+    y = valley(x)
+    problem = FitProblem(x, (y - y.mean()) / y.std(ddof=1), np.zeros(100))
+    found = fit_problems([problem], correlation("matern52"), jitter=1e-9, last=np.array([1e-6]))
+    assert found.jitter.tolist() == [1e-9]
+
+
+def test_the_likelier_jitter_is_the_one_with_the_higher_density() -> None:
+    """Against the density itself at fixed hyperparameters, from far too little jitter to far too much."""
+    x, noise = cluster_and_design()
+    y = valley(x) + 1e-3 * valley(x[:60]).std() * noise
+    problem = FitProblem(x, (y - y.mean()) / y.std(ddof=1), np.zeros(100))
+    theta = np.append(np.log([1.0, 0.8, 0.8, 5.0]), np.log(5.0))
+    directions = []
+    for jitter in (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3):
+        here, more, less = (
+            negative_log_posterior(theta, problem, correlation("matern52"), jitter=level)
+            for level in (jitter, 10.0 * jitter, 0.1 * jitter)
+        )
+        (step,) = likelier_jitter(np.array([jitter]), here.precision.reshape(1), here.misfit.reshape(1))
+        if step > 0:
+            assert more.value < here.value
+        if step < 0:
+            assert less.value < here.value
+        directions.append(int(step))
+    assert directions[:3] == [1, 1, 0]
+    assert -1 in directions[3:]

@@ -14,7 +14,7 @@ from eign.models.independent.map_objective import OUTPUTSCALE_PRIOR as OUTPUTSCA
 from eign.models.independent.map_objective import FitProblem, Posterior, negative_log_prior, stacked_posterior
 from eign.models.kernels import Correlation
 from eign.numerics import lbfgs
-from eign.numerics.cholesky import JITTERS, FactorizationError, larger_jitter
+from eign.numerics.cholesky import FactorizationError, larger_jitter, smaller_jitter
 from eign.numerics.threads import map_threads
 
 _LENGTHSCALE_BOUNDS: Final = (1e-2, 1e2)
@@ -32,6 +32,8 @@ _OWN_LENGTHSCALES: Final = (0.05, 4.0)
 _RIVAL_EXCESS: Final = 5.0
 _RIVAL_DISTANCE: Final = 0.5
 _SECANT_PAIRS: Final = 8
+# Another jitter is believed if the data are so much likelier with it, in nats.
+_CLEARLY: Final = 5.0
 _EVALUATIONS: Final = 200
 # Every fourth size one process gets a fresh start. A fit gives it no more evaluations than the warm ones need: further
 # rounds for one process alone cost a small model more than all the others. The next fits go on where it ended, and
@@ -133,24 +135,57 @@ def fit_problems(
     learn_noise: bool = False,
     warm: WarmStart | None = None,
     jitter: float = 0.0,
+    last: Array | None = None,
 ) -> Fit:
     """The best theta found for each problem, with as little jitter as it takes.
 
-    Jitter is fixed while a problem is fitted: with more of it J is another function. If a factorisation fails, the fit
-    begins again with the next larger one for this problem.
+    Jitter is fixed while a problem is fitted: with more of it J is another function. The fit begins again with ten
+    times as much for a problem of which a factorisation failed, and for one that has a first jitter if its data scatter
+    so much that they are likelier with more, see `likelier_jitter`; with a tenth if that is the likelier.
+
+    Args:
+        problems: See `_fit_at`.
+        kernel: The correlation they share.
+        learn_noise: Whether a noise variance is fitted for each.
+        warm: What the previous fit left.
+        jitter: The least of all problems. With 0, or with noise that is learned, only failures make it grow.
+        last: What the previous fit took for each.
     """
-    levels = np.full(len(problems), jitter)
+    levels = np.maximum(jitter, 0.0 if last is None else last) * np.ones(len(problems))
+    tried = {tuple(levels)}
     while True:
-        found, failed = _fit_at(problems, kernel, levels, learn_noise=learn_noise, warm=warm)
-        if not (grows := failed & (levels < JITTERS[-1])).any():
+        found, failed, likelier = _fit_at(problems, kernel, levels, learn_noise=learn_noise, warm=warm)
+        steps = np.where(failed, 1, likelier if jitter > 0.0 and not learn_noise else 0)
+        larger = np.array([larger_jitter(level) for level in levels])
+        smaller = np.maximum([smaller_jitter(level) for level in levels], jitter)
+        levels = np.where(steps > 0, larger, np.where(steps < 0, smaller, levels))
+        if tuple(levels) in tried:
             return found
-        levels = np.array([larger_jitter(level) if up else level for level, up in zip(levels, grows, strict=True)])
+        tried.add(tuple(levels))
+
+
+def likelier_jitter(jitter: Array, precision: Array, misfit: Array) -> NDArray[np.int_]:
+    r"""Whether the data are likelier with ten times the jitter (1), with a tenth of it (-1), or with neither (0), `B`.
+
+    What the points that tell the jitter eta add to J is (m log eta + c / eta) / 2, if theta stays. From its first
+    derivative, with m = eta tr K^{-1} and c / eta = eta |alpha|^2, it follows that J falls
+
+    .. math:: \tfrac12 \bigl(0.9\, c/\eta - m \log 10\bigr) \ \text{with } 10\,\eta, \qquad
+        \tfrac12 \bigl(m \log 10 - 9\, c/\eta\bigr) \ \text{with } \eta / 10 .
+
+    A step up at which c / eta is 2.6 m ends where it is 0.26 m: neither is followed by the other. Functions without
+    scatter ask for less jitter wherever points are close, and for no other where they are not.
+    """
+    count, square = jitter * precision, jitter * misfit
+    more = 0.5 * (0.9 * square - np.log(10.0) * count)
+    less = 0.5 * (np.log(10.0) * count - 9.0 * square)
+    return np.where(more > _CLEARLY, 1, np.where(less > _CLEARLY, -1, 0))
 
 
 def _fit_at(
     problems: Sequence[FitProblem], kernel: Correlation, jitter: Array, *, learn_noise: bool, warm: WarmStart | None
-) -> tuple[Fit, NDArray[np.bool_]]:
-    """The best theta found for each problem, and whether a factorisation failed on the way, `B`.
+) -> tuple[Fit, NDArray[np.bool_], NDArray[np.int_]]:
+    """The best theta found for each problem, whether a factorisation failed, and which jitter is likelier, `B`.
 
     A first fit has three starts for each problem. Later ones start at the previous optimum and at its rivals, and now
     and then one problem, in turn, also from scratch; this start is followed over several fits.
@@ -207,7 +242,7 @@ def _descend(
 ) -> tuple[lbfgs.Minimum, Array, NDArray[np.bool_]]:
     """Minimise J from every start, `owner` says whose start it is.
 
-    Also the means at the ends, and for which problems a factorisation failed.
+    Also mean, precision and misfit at the ends, `3 x R`, and for which problems a factorisation failed.
     """
     dim = problems[0].x.shape[1]
     low, high = bounds(dim, learn_noise=starts.shape[1] > dim + 1)
@@ -216,7 +251,7 @@ def _descend(
     alike = (
         FitProblem(*(np.stack(part) for part in zip(*problems, strict=True))) if sizes.min() == sizes.max() else None
     )
-    means, lowest = np.zeros(len(starts)), np.full(len(starts), np.inf)
+    beside, lowest = np.zeros((3, len(starts))), np.full(len(starts), np.inf)
     failed = np.zeros(len(problems), dtype=np.bool_)
     fresh = not warm.steps.any()
     calls = 0
@@ -238,19 +273,22 @@ def _descend(
             return _safe_posterior(thetas[stack], together, kernel, jitter=jitter[members], curvature=curvature)
 
         results = [evaluate(stacks[0])] if fits_one else map_threads(evaluate, stacks, size=int(sizes.max()))
-        value, gradient, mean, bends = results[0] if len(results) == 1 else _in_order(results, np.concatenate(stacks))
+        found = results[0] if len(results) == 1 else _in_order(results, np.concatenate(stacks))
+        value = found.value
         # The mean belongs to the point that the search keeps, not to a step that it rejects.
         kept = value <= lowest[index]
         failed[owner[index[np.isposinf(value)]]] = True
-        means[index[kept]], lowest[index[kept]] = mean[kept], value[kept]
-        return lbfgs.ObjectiveValues(value, gradient, bends)
+        lowest[index[kept]] = value[kept]
+        for part, now in zip(beside, (found.mean, found.precision, found.misfit), strict=True):
+            part[index[kept]] = now[kept]
+        return lbfgs.ObjectiveValues(value, found.gradient, found.curvature)
 
     pairs = np.zeros((2, len(starts), *warm.steps.shape[1:]))
     pairs[0, : len(warm.theta)], pairs[1, : len(warm.theta)] = warm.steps, warm.changes
     stopping = lbfgs.Stopping(decrease=_DECREASE_PER_DATUM * np.maximum(sizes, 1), gradient=1e-9, evaluations=limits)
     memory = lbfgs.CurvaturePairs(*pairs)
     end = lbfgs.minimize(objective, starts, lower=low, upper=high, stopping=stopping, memory=memory, longest_step=2.0)
-    return end, means, failed
+    return end, beside, failed
 
 
 def _best_of(
@@ -260,12 +298,12 @@ def _best_of(
     jitter: Array,
     *,
     followed: int | None = None,
-) -> tuple[Fit, NDArray[np.bool_]]:
+) -> tuple[Fit, NDArray[np.bool_], NDArray[np.int_]]:
     """The best end for each owner, and the rivals: the next best that is another optimum and not much worse.
 
     The process that is `followed` keeps the next two, however much worse: one of them may be on its way.
     """
-    end, means, failed = result
+    end, (means, precision, misfit), failed = result
     value = np.where(np.isfinite(end.value), end.value, np.inf)
     chosen, rivals = [], []
     for b in range(len(warm.theta)):
@@ -281,15 +319,17 @@ def _best_of(
     steps, changes = (part[best] for part in end.memory)
     left = WarmStart(end.x[best], steps, changes, owner[others], end.x[others])
     evaluations = int(end.evaluations.sum())
-    return Fit(end.x[best], means[best], end.value[best], evaluations, end.converged[best], left, jitter), failed
+    found = Fit(end.x[best], means[best], end.value[best], evaluations, end.converged[best], left, jitter)
+    return found, failed, likelier_jitter(jitter, precision[best], misfit[best])
 
 
 def _in_order(results: Sequence[Posterior], positions: lbfgs.Index) -> Posterior:
     """One result from those of several stacks, whose members were at these positions."""
     order = np.argsort(positions)
-    value, gradient, mean = (np.concatenate(part)[order] for part in list(zip(*results, strict=True))[:3])
+    value, gradient, *beside = (np.concatenate(part)[order] for part in list(zip(*results, strict=True))[:5])
     bends = [result.curvature for result in results if result.curvature is not None]
-    return Posterior(value, gradient, mean, np.concatenate(bends)[order] if bends else None)
+    curvature = np.concatenate(bends)[order] if bends else None
+    return Posterior(value, gradient, beside[0], beside[1], beside[2], curvature)
 
 
 def _stacks(sizes: NDArray[np.int_]) -> list[lbfgs.Index]:
@@ -309,13 +349,15 @@ def _safe_posterior(
     if not problem.y.shape[-1]:
         value, slopes, bends = negative_log_prior(theta, problem.x.shape[-1])
         bend = bends[..., None] * np.eye(theta.shape[-1]) if curvature else None
-        return Posterior(value, slopes, np.zeros_like(value), bend)
+        zero = np.zeros_like(value)
+        return Posterior(value, slopes, zero, zero, zero, bend)
     try:
         return stacked_posterior(theta, problem, kernel, jitter=jitter, curvature=curvature)
     except FactorizationError:
         if len(theta) == 1:
             bend = np.eye(theta.shape[1])[None] if curvature else None
-            return Posterior(np.full(1, np.inf), np.zeros_like(theta), np.zeros(1), bend)
+            zero = np.zeros(1)
+            return Posterior(np.full(1, np.inf), np.zeros_like(theta), zero, zero, zero, bend)
     parts = [
         _safe_posterior(
             theta[one], FitProblem(*(part[one] for part in problem)), kernel, jitter=jitter[one], curvature=curvature

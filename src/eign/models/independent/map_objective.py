@@ -62,11 +62,22 @@ class FitProblem(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """Negative log posterior J, gradient `... x p`, the optimal mean, and if asked the curvature `... x p x p`."""
+    """The objective J at theta, and what comes with it.
+
+    Attributes:
+        value: J, `...`.
+        gradient: `... x p`.
+        mean: The optimal mean, `...`.
+        precision: tr K^{-1}, `...`; with the next it says how J changes with a variance on the diagonal.
+        misfit: |alpha|^2, `...`.
+        curvature: `... x p x p`, if asked for.
+    """
 
     value: Array
     gradient: Array
     mean: Array
+    precision: Array
+    misfit: Array
     curvature: Array | None
 
 
@@ -119,6 +130,7 @@ def stacked_posterior(
     for c in range(count):
         gram_triangle(upper[c].T)
     inverse = upper  # one triangle of K^{-1}, the other is zero
+    precision, misfit = _diagonals(inverse).sum(axis=1), np.vecdot(alpha, alpha)
     spread = _diagonals(inverse) - alpha * alpha  # diagonal of K^{-1} - alpha alpha'
     gradient = np.empty(theta.shape)
     fit = np.vecdot(residual, alpha)
@@ -135,7 +147,7 @@ def stacked_posterior(
     if bend is not None:
         _diagonals(bend)[...] += bends
     value = 0.5 * fit + log_determinant + 0.5 * size * np.log(2 * np.pi) + penalty
-    return Posterior(value, gradient + slopes, mean, bend)
+    return Posterior(value, gradient + slopes, mean, precision, misfit, bend)
 
 
 def _diagonals(matrices: Array) -> Array:

@@ -113,7 +113,7 @@ class IndependentGradientGP(ObservedModel):
         """What each process has on its diagonal beside noise, as a share of the variance of its data, `d + 1`.
 
         With given units it is a share of the prior variance. It is 1e-9 without noise and 0 with an assumed level of
-        it; more only if a factorisation failed.
+        it; more only if a factorisation failed, or if the data scatter and are likelier with more.
         """
         return self._conditioned().factor.jitter
 
@@ -148,7 +148,12 @@ class IndependentGradientGP(ObservedModel):
         learn = self.noise == "learn"
         with single_threaded_blas():
             result = fit_problems(
-                problems, self._correlation, learn_noise=learn, warm=self._warm_start, jitter=self._first_jitter
+                problems,
+                self._correlation,
+                learn_noise=learn,
+                warm=self._warm_start,
+                jitter=self._first_jitter,
+                last=self._hyperparameters.jitter,
             )
         self._warm_start = result.warm_start
         self._hyperparameters = Hyperparameters.from_theta(result.theta, result.mean, result.jitter)

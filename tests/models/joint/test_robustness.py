@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from eign.models import fit
 from eign.models.derivative_kernels import KERNELS, default_terms, with_hyperparameters
 from eign.models.joint.fitting import JointData, factor_rows, negative_log_posterior
 from eign.models.joint.hyperparameters import LENGTHSCALE_BOUNDS, OUTPUTSCALE_BOUNDS, JointHyperparameters
@@ -158,3 +159,20 @@ def test_the_nugget_makes_a_singular_correlation_matrix_factorable(rows: int) ->
     factor = factorize(np.ones((rows, rows)) + nugget(rows) * np.eye(rows))
     assert np.isfinite(np.tril(factor)).all()
     assert (np.diagonal(factor) > 0).all()
+
+
+def test_a_nugget_that_is_too_small_grows_and_the_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every point twice, with its gradient, and no nugget to begin with: fitted, appended and asked all the same."""
+    monkeypatch.setattr("eign.models.joint.fitting.nugget", lambda rows: 0.0)
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.random((8, 2)))
+    y, grad = torch.sin(3.0 * x).sum(1, keepdim=True), 3.0 * torch.cos(3.0 * x)
+    once = fit(JointGradientGP(x, y, grad))
+    assert once.jitter == 0.0
+    twice = fit(JointGradientGP(torch.cat([x, x]), torch.cat([y, y]), torch.cat([grad, grad])))
+    appended = once.append(x, y, grad)
+    for model in (twice, appended):
+        assert 1e-9 <= model.jitter <= 1e-2
+        mean, variance = model.moments(x)
+        torch.testing.assert_close(mean, y[:, 0], rtol=0, atol=1e-4)
+        assert (variance >= 0).all()

@@ -35,6 +35,7 @@ from eign.models.joint.hyperparameters import JointHyperparameters, bounds, nega
 from eign.models.joint.rows import TrainingPairs, training_pairs
 from eign.models.joint.terms import term_pairs
 from eign.numerics import lbfgs
+from eign.numerics.cholesky import with_jitter
 from eign.numerics.large_cholesky import factorize, invert, nugget, unwhiten, whiten
 
 # Stop when less than this is left to gain per row, as for the independent processes.
@@ -86,11 +87,20 @@ class FactoredRows:
 
 
 def factor_rows(data: JointData, hyper: JointHyperparameters, *, eta: float | None = None) -> FactoredRows:
-    """Factor the covariance of the rows; `eta` is the nugget, by default what the number of rows asks for."""
-    eta = nugget(data.pairs.rows) if eta is None else eta
+    """Factor the covariance of the rows with as small a nugget as it takes.
+
+    Args:
+        data: The observations.
+        hyper: The hyperparameters.
+        eta: The nugget to begin with, by default what the number of rows asks for.
+    """
     scales = prior_variances(hyper.terms) ** -0.5
-    matrix = covariance_matrix(term_pairs(hyper.terms, data.pairs, scales, order=2), data.pairs)
-    return solve_rows(add_diagonal(matrix, data, hyper, scales, eta), data, scales, eta)
+
+    def factored(eta: float) -> FactoredRows:
+        matrix = covariance_matrix(term_pairs(hyper.terms, data.pairs, scales, order=2), data.pairs)
+        return solve_rows(add_diagonal(matrix, data, hyper, scales, eta), data, scales, eta)
+
+    return with_jitter(factored, nugget(data.pairs.rows) if eta is None else eta)
 
 
 def solve_rows(matrix: Array, data: JointData, scales: Array, eta: float) -> FactoredRows:
@@ -164,11 +174,25 @@ def fit_hyperparameters(
         warm: Start from `hyper`. If not, look at several starts, let the best race, and descend from the winner.
         evaluations: Limit on the evaluations of the descent.
     """
+    # One nugget for all of a fit: with another the objective is another function.
+    return with_jitter(
+        lambda eta: _fit_at(data, hyper, eta, warm=warm, evaluations=evaluations), nugget(data.pairs.rows)
+    )
+
+
+def _fit_at(
+    data: JointData, hyper: JointHyperparameters, eta: float, *, warm: bool, evaluations: int
+) -> tuple[JointHyperparameters, lbfgs.Minimum]:
+    """`fit_hyperparameters` with this nugget.
+
+    Raises:
+        FactorizationError: If it is too small for a matrix on the way.
+    """
     low, high = bounds(hyper)
     workspace = np.empty((data.pairs.scheme_rows,) * 2)
 
     def objective(thetas: Array, _: lbfgs.Index) -> lbfgs.ObjectiveValues:
-        results = [negative_log_posterior(theta, data, hyper, out=workspace) for theta in thetas]
+        results = [negative_log_posterior(theta, data, hyper, eta=eta, out=workspace) for theta in thetas]
         values, gradients, curvatures = zip(*results, strict=True)
         return lbfgs.ObjectiveValues(np.array(values), np.stack(gradients), np.stack(curvatures))
 

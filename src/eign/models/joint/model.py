@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Final, Literal, NamedTuple, final
 
 import numpy as np
@@ -35,6 +35,7 @@ from eign.models.joint.moments import (
 )
 from eign.models.tensors import as_array, as_observations
 from eign.models.value_model import ObservedModel
+from eign.numerics.cholesky import FactorizationError
 from eign.numerics.lbfgs import Minimum
 from eign.numerics.threads import single_threaded_blas
 
@@ -249,8 +250,10 @@ class JointGradientGP(ObservedModel):
         """The factored rows, made when first needed."""
         if self._rows is None and self._base is not None:
             rows, count = self._base
-            self._rows = extended(rows, *self._data(self._observations[count:]))
-        elif self._rows is None:
+            # Where the nugget is not enough for the new rows, all of them are factored below.
+            with suppress(FactorizationError):
+                self._rows = extended(rows, *self._data(self._observations[count:]))
+        if self._rows is None:
             self._rows = condition(*self._data(self._observations), self._hyperparameters)
         self._base = None
         return self._rows

@@ -102,7 +102,11 @@ def condition(x: Array, data: JointData, hyper: JointHyperparameters) -> Conditi
 
 
 def extended(rows: ConditionedRows, x: Array, data: JointData) -> ConditionedRows:
-    """With the rows of `data`, observed at the new points x, after the old ones: one block extension of the factor."""
+    """With the rows of `data`, observed at the new points x, after the old ones: one block extension of the factor.
+
+    Raises:
+        FactorizationError: If the nugget of the old rows is not enough for the new ones.
+    """
     old, hyper = rows.factored, rows.hyper
     component = data.pairs.row_component
     scales = old.scales[component]

@@ -149,13 +149,14 @@ def fit_problems(
         learn_noise: Whether a noise variance is fitted for each.
         warm: What the previous fit left.
         jitter: The least of all problems. With 0, or with noise that is learned, only failures make it grow.
-        last: What the previous fit took for each.
+        last: What the previous fit took for each, where data that scatter made it grow.
     """
-    levels = np.maximum(jitter, 0.0 if last is None else last) * np.ones(len(problems))
+    follows_scatter = jitter > 0.0 and not learn_noise
+    levels = np.maximum(jitter, last if follows_scatter and last is not None else np.zeros(len(problems)))
     tried = {tuple(levels)}
     while True:
         found, failed, likelier = _fit_at(problems, kernel, levels, learn_noise=learn_noise, warm=warm)
-        steps = np.where(failed, 1, likelier if jitter > 0.0 and not learn_noise else 0)
+        steps = np.where(failed, 1, likelier if follows_scatter else 0)
         larger = np.array([larger_jitter(level) for level in levels])
         smaller = np.maximum([smaller_jitter(level) for level in levels], jitter)
         levels = np.where(steps > 0, larger, np.where(steps < 0, smaller, levels))

@@ -10,6 +10,7 @@ import torch
 
 from eign.data import Observations
 from eign.models.surrogates import Kind
+from eign.space import Box
 from eign.strategies.registry import strategy
 from eign.strategies.strategy import State
 from eign.strategies.surrogate_fit import fitted_surrogate
@@ -23,7 +24,7 @@ def data(count: int = 20, dim: int = 2, seed: int = 0) -> Observations:
 
 
 def begun(method: str = "ei", options: dict[str, object] | None = None) -> State:
-    return strategy(method).start(2, options, 0)
+    return strategy(method).start(Box([(0.0, 1.0)] * 2), options, 0)
 
 
 @pytest.mark.parametrize("options", [None, {"noise": None}, {"noise": 0.0}])

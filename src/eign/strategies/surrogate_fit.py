@@ -35,8 +35,8 @@ def fitted_surrogate(kind: Kind, state: State, data: Observations) -> tuple[Surr
     """The surrogate of what was told, refitted if the data have grown enough, and the state that remembers the fit.
 
     Memory: `hyperparameters`, in standardised units, and `fitted`, the number of observations they were fitted to; both
-    absent if hyperparameters are given. `jitter` has an entry [observations, largest jitter] for each fit that took
-    another jitter than the one before.
+    absent if hyperparameters are given. `jitter` has an entry [observations, largest jitter] for each fit of separate
+    processes that took another jitter than the one before.
     """
     if state.options["hyperparameters"] is not None:
         return _with_given(kind, state, data), state
@@ -44,7 +44,9 @@ def fitted_surrogate(kind: Kind, state: State, data: Observations) -> tuple[Surr
     if len(data) > fitted and len(data) >= fitted * (1.0 + state.options["refit"]):
         model = fit(_model(kind, state, data, warm=_stored(kind, state)))
         memory = {"hyperparameters": model.hyperparameters.to_json(), "fitted": len(data)}
-        return model, replace(state, memory=memory | {"jitter": _jitters(state, model, len(data))})
+        if isinstance(model, IndependentGradientGP):
+            memory["jitter"] = _jitters(state, model.hyperparameters, len(data))
+        return model, replace(state, memory=memory)
     # Standardised as it was when it was fitted: hyperparameters mean something in those units only.
     model = _model(kind, state, data[:fitted], warm=_stored(kind, state))
     return appended(model, data[fitted:], with_gradient=kind.with_gradient), state
@@ -71,9 +73,9 @@ def _model(
     return model.with_hyperparameters(warm) if isinstance(warm, Hyperparameters) else model
 
 
-def _jitters(state: State, model: Surrogate, count: int) -> list[list[float]]:
-    """The list in the memory with the jitter of this model, and a warning when first that is as large as noise."""
-    known, jitter = list(state.memory.get("jitter", ())), float(np.max(model.jitter))
+def _jitters(state: State, fitted: Hyperparameters, count: int) -> list[list[float]]:
+    """The list in the memory with the jitter of this fit, and a warning when first that is as large as noise."""
+    known, jitter = list(state.memory.get("jitter", ())), float(fitted.jitter.max())
     if jitter >= _REMARKABLE_JITTER > max((one for _, one in known), default=0.0):
         warnings.warn(
             f"the covariance matrix of {count} observations is nearly singular, and the model takes each to have noise "

@@ -15,6 +15,7 @@ import os
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +27,6 @@ from eign.models.independent import model as independent
 from eign.problems import Problem
 
 RESULTS: Final = Path("results/nugget.jsonl")
-FIGURE: Final = Path("results/nugget.svg")
 PROBLEMS: Final = {
     "shekel-4": (12, 125),
     "hartmann-6": (18, 150),
@@ -129,22 +129,20 @@ def run_missing(file: Path, problems: Iterable[str], seeds: int) -> None:
 def summaries(runs: list[Run]) -> Iterator[tuple[str, str, float, int, tuple[float, float], float]]:
     """For each problem, method and nugget: seeds, best value with its standard error, and the share at the incumbent.
 
-    Only seeds that all nuggets of a problem and method have. The share is of all suggestions after convergence, of all
-    seeds together; NaN if no incumbent converged.
+    Only seeds that all methods and nuggets of a problem have, and problems with two of them. The share is of all
+    suggestions after convergence, of all seeds together; NaN if no incumbent converged.
     """
-    groups: dict[tuple[str, str], dict[float, dict[int, Run]]] = defaultdict(lambda: defaultdict(dict))
+    found: dict[tuple[str, str, float], dict[int, Run]] = defaultdict(dict)
     for one in runs:
-        groups[one["problem"], one["method"]][one["nugget"]][one["seed"]] = one
-    for (name, method), by_nugget in groups.items():
-        if len(by_nugget) < len(NUGGETS):
-            continue
-        seeds = sorted(set.intersection(*(set(found) for found in by_nugget.values())))
-        for nugget in NUGGETS if seeds else ():
-            found = [by_nugget[nugget][seed] for seed in seeds]
-            best = np.array([one["best"][-1] for one in found])
-            error = float(best.std(ddof=1) / np.sqrt(len(best))) if len(best) > 1 else np.nan
-            after = sum(one["converged"] for one in found)
-            share = sum(one["near"] for one in found) / after if after else np.nan
+        found[one["problem"], one["method"], one["nugget"]][one["seed"]] = one
+    for name in PROBLEMS:
+        seeds = set.intersection(*(set(found[name, method, nugget]) for method in METHODS for nugget in NUGGETS))
+        for method, nugget in product(METHODS, NUGGETS if len(seeds) > 1 else ()):
+            mine = [found[name, method, nugget][seed] for seed in sorted(seeds)]
+            best = np.array([one["best"][-1] for one in mine])
+            after = sum(one["converged"] for one in mine)
+            share = sum(one["near"] for one in mine) / after if after else np.nan
+            error = float(best.std(ddof=1) / np.sqrt(len(best)))
             yield name, method, nugget, len(seeds), (float(best.mean()), error), share
 
 
@@ -159,34 +157,35 @@ def draw(runs: list[Run], file: Path) -> None:
 
     rows = list(summaries(runs))
     names = [name for name in PROBLEMS if any(row[0] == name for row in rows)]
-    figure, axes = plt.subplots(2, len(names), figsize=(2.6 * len(names) + 1.2, 5.2), squeeze=False, sharex=True)
+    figure, axes = plt.subplots(
+        2, len(names), figsize=(2.6 * len(names) + 1.6, 5.8), squeeze=False, sharex=True, layout="constrained"
+    )
     positions = np.arange(len(NUGGETS))
-    for column, name in enumerate(names):
-        seeds = max(row[3] for row in rows if row[0] == name)
-        share, value = axes[:, column]
-        share.set_title(f"{name}, {seeds} seeds\n{PROBLEMS[name][1]} evaluations", fontsize=9)
+    for (share, value), name in zip(axes.T, names, strict=True):
+        mine = {row[1:3]: row for row in rows if row[0] == name}
+        share.set_title(
+            f"{name}\n{PROBLEMS[name][1]} evaluations, {max(row[3] for row in mine.values())} seeds", fontsize=9
+        )
         for number, (method, title) in enumerate(METHODS.items()):
-            mine = {row[2]: row for row in rows if row[:2] == (name, method)}
-            if not mine:
-                continue
-            aside = positions + 0.06 * (number - 1.5)
-            share.plot(aside, [100 * mine[nugget][5] for nugget in NUGGETS], "o-", markersize=4, label=title)
-            means, errors = zip(*(mine[nugget][4] for nugget in NUGGETS), strict=True)
-            value.errorbar(aside, means, yerr=errors, fmt="o-", markersize=4, capsize=2, label=title)
+            aside, chosen = positions + 0.06 * (number - 1.5), [mine[method, nugget] for nugget in NUGGETS]
+            share.plot(aside, [100 * row[5] for row in chosen], "o-", markersize=4, label=title)
+            means, errors = zip(*(row[4] for row in chosen), strict=True)
+            value.errorbar(aside, means, yerr=errors, fmt="o-", markersize=4, capsize=2)
         share.set_ylim(-3, 103)
-        optimum = eign.problems.get(name).optimum
-        if optimum is not None:
-            value.axhline(float(optimum), color="0.6", linewidth=0.8, linestyle=":")
+        optimum = float(eign.problems.get(name).optimum or 0.0)
+        value.axhline(optimum, color="0.6", linewidth=0.8, linestyle=":")
+        # What is 1e-4 below the optimum is there: no axis that makes much of it.
+        low = min(optimum - 0.02 * max(1.0, abs(optimum)), *(row[4][0] - row[4][1] for row in mine.values()))
+        value.set_ylim(low - 0.05 * (optimum - low), optimum + 0.05 * (optimum - low))
+        value.ticklabel_format(axis="y", useOffset=False)
         value.set_xticks(positions, [label(nugget) for nugget in NUGGETS])
-        value.set_xlabel("variance added to the diagonal")
-    axes[0, 0].set_ylabel("suggestions at the incumbent\nonce it has converged, per cent")
-    axes[1, 0].set_ylabel("best value at the end, mean and\nstandard error; dotted: optimum")
-    axes[0, 0].legend(fontsize=8)
+        value.set_xlabel("variance on the diagonal", fontsize=9)
+    axes[0, 0].set_ylabel("suggestions at the incumbent\nonce it has converged, per cent", fontsize=9)
+    axes[1, 0].set_ylabel("best value at the end\n(dotted: optimum)", fontsize=9)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(METHODS), fontsize=9)
     for each in axes.flat:
         each.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
     figure.savefig(file)
-    figure.savefig(file.with_suffix(".png"), dpi=110)
 
 
 def main() -> None:

@@ -84,5 +84,7 @@ def test_orthant_gradient_increase_full(p):
     by_mean, by_covariance = torch.autograd.grad(value.sum(), (mean, covariance))
     # Autograd's derivative by a symmetric matrix is only defined up to an antisymmetric part.
     expected = ByMoments(value.detach().numpy(), by_mean.numpy(), 0.5 * (by_covariance + by_covariance.mT).numpy())
-    found = gradient_norm_numpy.orthant_gradient_increase_full(p.grad_mean[None], p.grad_cov[None], p.best_grad)
+    found = gradient_norm_numpy.orthant_gradient_increase_full(
+        p.grad_mean[None], np.linalg.cholesky(p.grad_cov[None]), p.best_grad
+    )
     assert_same(found, expected, rtol=1e-6)

@@ -29,6 +29,7 @@ from eign.models.independent.pullback import ProcessStack
 from eign.models.joint.pullback import JointEvaluator
 from eign.models.surrogates import Surrogate
 from eign.models.tensors import as_array
+from eign.numerics.cholesky import cholesky_of_each
 
 SAMPLES: Final = 256
 """Base samples of the Monte Carlo bound."""
@@ -229,7 +230,9 @@ class EIGN(TwoTermAcquisition):
         return self._increase_by_joint_moments(mean, covariance).value
 
     def _increase_by_joint_moments(self, mean: Array, covariance: Array) -> ByMoments:
-        return gradient_norm_numpy.orthant_gradient_increase_full(mean, covariance, self._best_all[1:])
+        return gradient_norm_numpy.orthant_gradient_increase_full(
+            mean, cholesky_of_each(covariance), self._best_all[1:]
+        )
 
 
 @final

@@ -12,7 +12,6 @@ from scipy import special
 from eign.arrays import Array
 from eign.formulas.improvement_numpy import ByMoments, improvement_beyond
 from eign.formulas.normal_numpy import NormalTail, normal_tail
-from eign.numerics.cholesky import cholesky_of_each
 
 
 def orthant_gradient_increase(grad_mean: Array, grad_variance: Array, best_grad: Array) -> ByMoments:
@@ -64,8 +63,10 @@ def _orthant_increase(sigma: Array, z: Array, probability: Array, tail: NormalTa
     return ByMoments(probability * increase, -along, tall * (pulled / sigma + second) - 0.5 * along * z / sigma)
 
 
-def orthant_gradient_increase_full(grad_mean: Array, grad_cov: Array, best_grad: Array) -> ByMoments:
-    r"""EI_s-bar for correlated partial derivatives, `m x d, m x d x d -> m`; its derivatives have the shapes of both.
+def orthant_gradient_increase_full(grad_mean: Array, grad_chol: Array, best_grad: Array) -> ByMoments:
+    r"""EI_s-bar for correlated partial derivatives, `m x d, m x d x d -> m`; derivatives by mean and covariance.
+
+    `grad_chol` are the lower factors L of the covariances.
 
     .. math:: P\,Q, \quad Q = 2 g^{+\top} q + |q|^2 + \sum_i (L^\top L)_{ii} v_i, \quad q = L e,
         \quad z = L^{-1} (g^+ - m)
@@ -74,7 +75,7 @@ def orthant_gradient_increase_full(grad_mean: Array, grad_cov: Array, best_grad:
     P (2 (g + q) e' + 2 L diag(v)) - L^{-T} t z', and the one by the covariance follows from it as
     L^{-T} sym(L' dL) L^{-1}, where sym halves the diagonal of the lower triangle, mirrors it and halves the whole.
     """
-    lower = cholesky_of_each(grad_cov)
+    lower = grad_chol
     inverse = np.linalg.inv(lower)
     z = np.einsum("mij,mj->mi", inverse, best_grad - grad_mean)
     e, v, w = normal_tail(z)

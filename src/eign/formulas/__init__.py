@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         normal_base_samples,
     )
     from eign.formulas.normal import normal_tail
-    from eign.formulas.stationarity import projected_gradient, stationarity
+    from eign.formulas.optimality import projected_gradient, stationarity
 
 __all__ = [
     "auxiliary_improvement",
@@ -90,8 +90,8 @@ _HOMES = {
     "orthant_gradient_increase": "gradient_norm",
     "orthant_gradient_increase_full": "gradient_norm",
     "probability_of_improvement": "improvement",
-    "projected_gradient": "stationarity",
-    "stationarity": "stationarity",
+    "projected_gradient": "optimality",
+    "stationarity": "optimality",
     "stationarity_event": "auxiliary",
     "upper_confidence_bound": "improvement",
 }

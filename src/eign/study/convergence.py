@@ -18,7 +18,7 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
-from eign.formulas.stationarity_numpy import projected_gradient
+from eign.formulas.optimality_numpy import projected_gradient
 
 _WORST_SHARE: Final = 0.2
 _PATIENCE: Final = 5

@@ -1,6 +1,9 @@
+import numpy as np
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from eign.formulas import projected_gradient, stationarity
+from eign.formulas import optimality_numpy, projected_gradient, stationarity
 
 from .posteriors import tensor
 
@@ -34,3 +37,11 @@ def test_derivative_passes_through_free_components_only():
     grad = torch.tensor([3.0, 2.0], dtype=torch.float64, requires_grad=True)
     (by_grad,) = torch.autograd.grad(stationarity(tensor([1.0, 0.5]), grad), grad)
     assert by_grad.tolist() == [0.0, 4.0]
+
+
+@given(st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_the_form_in_numpy_has_the_same_numbers(dim, seed):
+    rng = np.random.default_rng(seed)
+    x, grad = rng.choice([0.0, 0.3, 1.0], (5, dim)), rng.choice([-2.0, 0.0, 0.5], (5, dim))
+    expected = projected_gradient(torch.tensor(x), torch.tensor(grad)).numpy()
+    np.testing.assert_array_equal(optimality_numpy.projected_gradient(x, grad), expected)

@@ -1,4 +1,4 @@
-"""First-order optimality inside the unit cube in NumPy; `stationarity` has the form in torch, for any box."""
+"""First-order optimality inside the unit cube in NumPy; `optimality` has the form in torch, for any box."""
 
 import numpy as np
 

@@ -17,12 +17,12 @@ from eign.arrays import Array
 from eign.evaluation import Evaluation, Raised, Task
 from eign.interrupts import uninterrupted
 from eign.space import contains
-from eign.study.convergence import is_stalled
 from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 from eign.study.pending import TOLD
 from eign.study.polish import POLISH, first_step, next_point
 from eign.study.progress import Progress
+from eign.study.stopping import is_stalled
 from eign.study.workers import LostWorkerError, Outcome, Workers
 
 # So often, in seconds, a run looks up from waiting: for workers that have joined the cluster.

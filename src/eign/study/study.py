@@ -23,12 +23,12 @@ from eign.space import SAME_POINT, Box
 from eign.strategies.design import design_point
 from eign.strategies.registry import strategy
 from eign.strategies.strategy import Belief, Proposal, State, Strategy
-from eign.study.convergence import Convergence, convergence
 from eign.study.definition import Definition
 from eign.study.events import Ask, Event, Retract, Tell, event_from_json
 from eign.study.gradient_check.check import PROBE, new_faults, probe_point
 from eign.study.gradient_check.faults import GradientWarning, message
 from eign.study.pending import Pending
+from eign.study.stopping import Convergence, convergence
 from eign.study.storage.file_format import StorageError
 from eign.study.storage.study_file import StudyFile
 

@@ -8,7 +8,7 @@ import pytest
 import eign
 from eign import problems
 from eign.data import Observations
-from eign.study.convergence import convergence, is_stalled, spread
+from eign.study.stopping import convergence, is_stalled, spread
 
 
 def to_minimise(name, *arguments):

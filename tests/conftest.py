@@ -1,6 +1,7 @@
 """Settings for all tests: one thread a process (two processes run at once), and which cases hypothesis generates."""
 
 import os
+import signal
 
 # Before NumPy is imported, and for the processes that tests start: on busy cores the threads of a BLAS wait for each
 # other, and a product of small matrices costs ten times as much.
@@ -10,6 +11,9 @@ import torch
 from hypothesis import HealthCheck, settings
 
 torch.set_num_threads(1)
+# In the background of a shell SIGINT is ignored, and would be by all that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile(
     "eign", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )

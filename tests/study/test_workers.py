@@ -220,20 +220,20 @@ x0 = [[-0.5, 0.0], [0.5, 0.0], [0.6, 0.0]]
 result = eign.minimize(slow, [(-1, 1)] * 2, x0=x0, method="sobol", budget=3, workers=3)
 print(result.nfev, result.fun, result.message)
 """
-    child = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
-    )
-    try:
-        # Processes that import torch on a busy machine, and then some.
-        deadline = time.monotonic() + 240
-        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(0.5)
-        os.killpg(child.pid, signal.SIGINT)
-        out, err = child.communicate(timeout=120)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
+    ) as child:
+        try:
+            # Processes that import torch on a busy machine, and then some.
+            deadline = time.monotonic() + 240
+            while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            time.sleep(0.5)
+            os.killpg(child.pid, signal.SIGINT)
+            out, err = child.communicate(timeout=120)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
     assert out.splitlines() == ["ready", "1 0.25 interrupted; this is the best so far"], err
     assert err == ""
     workers = [int(path.name) for path in tmp_path.iterdir()]

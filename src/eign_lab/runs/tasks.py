@@ -20,6 +20,7 @@ import numpy as np
 from eign import Optimizer
 from eign.arrays import Array
 from eign.numerics.threads import pinned_threads, single_threaded_blas
+from eign.study import MethodFailedWarning
 from eign.study.handle import restore, snapshot
 from eign_lab.rivals import CountedProblem, Finished
 from eign_lab.runs.experiment import RunSpec, find_program
@@ -51,7 +52,9 @@ def continue_run(
     log.error = None
     end = time.monotonic() + seconds
     try:
-        with one_thread():
+        with one_thread(), warnings.catch_warnings():
+            # A run in which other points took the place of the method's would be no run of the method.
+            warnings.simplefilter("error", MethodFailedWarning)
             if find_program(run.method) is not None:
                 return _run_program(run, goal, is_stopped)
             _continue_study(run, log, goal, lambda: time.monotonic() >= end or is_stopped())

@@ -27,8 +27,8 @@ def nugget(rows: int) -> float:
     With a unit diagonal it runs to completion if the smallest eigenvalue exceeds about N^2 u, u the unit roundoff
     (Demmel 1989; Higham, Accuracy and Stability, theorem 10.7). The covariance itself is positive semidefinite, so a
     nugget of twice that bound is enough whatever the points and lengthscales are. Up to 6,700 rows the bound is below
-    1e-8, a noise of 1e-4 prior standard deviations, which then is the nugget. Ten or a hundred times less of it, with
-    more after a failure, found the same optima with as many digits more as less: gradients say where the top is.
+    1e-8, a noise of 1e-4 prior standard deviations, which then is the nugget. With 1e-10 and 1e-12 single runs
+    ended with more digits on some functions and with fewer on others, see notes/surrogate.md.
 
     >>> nugget(1500), round(nugget(7500) * 1e8, 2)
     (1e-08, 1.25)

@@ -72,6 +72,7 @@ def negative_log_likelihood_and_gradient(data: SpannedData, hyper: JointHyperpar
     alpha, A, Q = rows.value_weights, rows.slope_weights, rows.span.basis
     r2 = squared_distances(rows.inside.x, rows.inside.x)
     phi1, phi2, phi3 = (term.outputscale * p for p in profile_derivatives(term.profile, r2, order=3)[1:])
+    np.fill_diagonal(phi3, 0.0)  # infinite for the Matern-5/2, times zero
     tau, eta = slope_noise(hyper, data.grad_noise), rows.inside.factored.nugget
     diagonal = eta / rows.slope_scale**2 + tau
     # What the weights of the rows contribute is read before the factors are overwritten by their inverses.

@@ -83,6 +83,8 @@ def span_of(u: Array) -> Span:
     A larger one would do as well: whatever contains the points splits the likelihood. So it has one direction at least.
     """
     n, d = u.shape
+    if n == 0:
+        return Span(np.zeros(d), np.eye(d, 1))
     if n > d:
         return Span(u[0], np.eye(d))
     centred = u[1:] - u[0]

@@ -30,6 +30,7 @@ from torch.autograd.function import once_differentiable
 from eign.arrays import Array
 from eign.models.derivative_kernels import (
     Profile,
+    Term,
     covariance_blocks,
     covariance_blocks_vjp,
     profile_derivatives,
@@ -53,19 +54,33 @@ class _Cross(NamedTuple):
 
 def value_mean(rows: SplitRows, x: Array) -> tuple[Array, Array]:
     """The posterior mean of f at m points and its gradient by x, `m x d -> m, m x d`, in O(m n d)."""
-    term, m = rows.hyper.terms[0], rows.data.gradients
-    v = x / rows.lengthscale - rows.span.origin
-    u, A, alpha = rows.scaled_points, rows.slope_weights, rows.value_weights
     where = rows.span.locate(x / rows.lengthscale)
     delta = _differences(where, rows.inside.x)
     r2 = np.einsum("kab,kab->ab", delta, delta)
+    v = x / rows.lengthscale - rows.span.origin
+    weights = (rows.value_weights, rows.slope_weights)
+    mean, gradient = weighted_mean(rows.hyper.terms[0], v, rows.scaled_points, weights, r2)
+    return rows.mean + mean, gradient / rows.lengthscale
+
+
+def weighted_mean(term: Term, v: Array, u: Array, weights: tuple[Array, Array], r2: Array) -> tuple[Array, Array]:
+    """mu and its gradient by u of this module's docstring, without the constant mean.
+
+    Args:
+        term: The kernel.
+        v: Where, in scaled coordinates, m x d.
+        u: The points with their weights, those with a gradient first, n x d.
+        weights: alpha, n, and A, (gradients) x d.
+        r2: Squared distances of both, m x n.
+    """
+    alpha, A = weights
     phi, phi1, phi2 = (term.outputscale * p for p in profile_derivatives(term.profile, r2, order=2))
-    along = v @ A.T - np.einsum("ak,ak->a", A, u[:m])  # (u - u_a) . A_a
-    mean = rows.mean + phi @ alpha - np.einsum("ma,ma->m", phi1[:, :m], along)
+    sloped = slice(len(A))
+    along = v @ A.T - np.einsum("ak,ak->a", A, u[sloped])  # (u - u_a) . A_a
+    mean = phi @ alpha - np.einsum("ma,ma->m", phi1[:, sloped], along)
     pull = phi1 * alpha
-    pull[:, :m] -= phi2[:, :m] * along
-    gradient = pull.sum(axis=1)[:, None] * v - pull @ u - phi1[:, :m] @ A
-    return mean, gradient / rows.lengthscale
+    pull[:, sloped] -= phi2[:, sloped] * along
+    return mean, pull.sum(axis=1)[:, None] * v - pull @ u - phi1[:, sloped] @ A
 
 
 def value_moments(rows: SplitRows, x: Array) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eign.arrays import Array
 from eign.data import Observations
@@ -37,7 +38,7 @@ class SpannedData:
         """
         usable = observations.usable
         usable = usable[usable.has_y]
-        whole = usable.has_grad.all(axis=1)
+        whole: NDArray[np.bool_] = np.asarray(usable.has_grad.all(axis=1))
         first, last = usable[whole], usable[~whole]
         return cls(
             np.concatenate([first.x, last.x]),

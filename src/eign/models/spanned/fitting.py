@@ -15,7 +15,6 @@ function at such distances.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, Literal
 
 import numpy as np
@@ -30,10 +29,11 @@ from eign.numerics import lbfgs
 
 Lengthscales = Literal["one", "each"]
 
-SHRINKAGE: Final = 0.3
+SHRINKAGE: Final = 0.1
 """tau: how far, in natural logarithms, a lengthscale strays from the others, a priori."""
 _START_FACTORS: Final = (1.0, 0.35, 2.5, 8.0)
 _DECREASE_PER_NUMBER: Final = 5e-6
+_EVALUATIONS_OF_ONE: Final = 12
 _USUAL_DIMENSION: Final = 6.0
 
 
@@ -99,7 +99,13 @@ def fit_hyperparameters(
         gradients = [reduced(result.gradient, d, lengthscales) for result in results]
         return lbfgs.ObjectiveValues(np.array([result.value for result in results]), np.stack(gradients))
 
-    theta = hyper.theta if warm else _best_start(data, hyper, lambda rows: split_negative_log_likelihood(rows))
+    theta = hyper.theta if warm else _best_start(data, hyper)
+    if not warm and lengthscales == "each":
+        # A common length is found in a few evaluations, and is a better start for each than any guess.
+        common, _ = fit_hyperparameters(
+            data, hyper.at(theta), lengthscales="one", warm=True, evaluations=_EVALUATIONS_OF_ONE
+        )
+        theta = common.theta
     start = theta if lengthscales == "each" else np.append(theta[:d].mean(), theta[d:])
     stopping = lbfgs.Stopping(decrease=_DECREASE_PER_NUMBER * data.numbers, gradient=1e-9, evaluations=evaluations)
     end = lbfgs.minimize(
@@ -113,7 +119,7 @@ def fit_hyperparameters(
     return hyper.at(theta_of(end.x[0], d, lengthscales)), end
 
 
-def _best_start(data: SpannedData, hyper: JointHyperparameters, judge: Callable[[SplitRows], float]) -> Array:
+def _best_start(data: SpannedData, hyper: JointHyperparameters) -> Array:
     """The most likely of the starts, each with its best outputscale: exact without noise, and close with little."""
     d, best = hyper.dimension, (np.inf, hyper.theta)
     for factor in _START_FACTORS:
@@ -124,14 +130,14 @@ def _best_start(data: SpannedData, hyper: JointHyperparameters, judge: Callable[
         explained = max(explained_by(rows), np.finfo(np.float64).tiny)
         step = float(np.clip(np.log(explained / max(data.numbers, 1)), *np.log(OUTPUTSCALE_BOUNDS)))
         theta[d] = step
-        value = judge(rows) + 0.5 * (explained * np.expm1(-step) + data.numbers * step)
+        value = split_negative_log_likelihood(rows) + 0.5 * (explained * np.expm1(-step) + data.numbers * step)
         value += negative_log_prior(theta, hyper).value
         best = min(best, (value, theta), key=lambda entry: entry[0])
     return best[1]
 
 
 def explained_by(rows: SplitRows) -> float:
-    """z' K^{-1} z, the mean taken off."""
+    """The sum z' K^{-1} z over all rows, the mean taken off."""
     gradients = rows.data.grad * rows.lengthscale
     residual = rows.data.y - rows.mean
     return float(residual @ rows.value_weights + np.vdot(gradients, rows.slope_weights))

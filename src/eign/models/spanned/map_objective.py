@@ -120,13 +120,13 @@ def _explained_outside(rows: SplitRows) -> float:
 
 def _turn(basis: Array, matrix: Array) -> Array:
     """The diagonal of Q X Q', `r x r -> d`."""
-    return np.einsum("kr,kr->k", basis @ matrix, basis)
+    return np.asarray(np.einsum("kr,kr->k", basis @ matrix, basis))
 
 
 def _weighted_differences(A: Array, weights: Array, u: Array) -> Array:
     """Sum over a, b of A_ak w_ab (u_ak - u_bk) for each k, `m x d, m x n, n x d -> d`."""
     differences = weights.sum(axis=1)[:, None] * u[: len(A)] - weights @ u
-    return np.einsum("ak,ak->k", A, differences)
+    return np.asarray(np.einsum("ak,ak->k", A, differences))
 
 
 def _symmetric(lower: Array) -> Array:

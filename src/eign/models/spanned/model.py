@@ -59,7 +59,7 @@ class SpannedGradientGP(ObservedModel):
         Yvar: Tensor | None = None,
         Gvar: Tensor | None = None,
         kernel: Literal["matern52", "rbf"] = "matern52",
-        lengthscales: Lengthscales = "one",
+        lengthscales: Lengthscales = "each",
         noise: float | Literal["learn"] | None = None,
         standardization: Standardization | None = None,
     ) -> None:
@@ -72,7 +72,7 @@ class SpannedGradientGP(ObservedModel):
             Yvar: Known noise variances of the values, `n x 1`; NaN = unknown.
             Gvar: Known noise variances of the gradients, `n x d`; NaN = unknown.
             kernel: "matern52" or "rbf".
-            lengthscales: "one" for all coordinates, or "each" with a prior that keeps them together.
+            lengthscales: One for "each" coordinate, with a prior that keeps them together, or "one" for all.
             noise: A noise variance for every number in standardised units beside what is known, or "learn" to fit one
                 for values and one for gradients. None is no noise, but for a nugget relative to the prior variance.
             standardization: The units the process works in; None takes them from the data at each fit.
@@ -112,8 +112,8 @@ class SpannedGradientGP(ObservedModel):
         """The same data with these hyperparameters; a later fit starts from them."""
         if hyperparameters.dimension != self._observations.dim or len(hyperparameters.terms) != 1:
             raise ValueError(
-                f"hyperparameters are for {len(hyperparameters.terms)} terms in {hyperparameters.dimension} coordinates, "
-                f"expected one term in {self._observations.dim}"
+                f"hyperparameters are for {len(hyperparameters.terms)} terms in {hyperparameters.dimension} "
+                f"coordinates, expected one term in {self._observations.dim}"
             )
         model = self._copy(self._observations)
         model._hyperparameters, model._warm = hyperparameters, True
@@ -219,7 +219,14 @@ class SpannedGradientGP(ObservedModel):
     def _copy(self, observations: Observations) -> SpannedGradientGP:
         model = object.__new__(SpannedGradientGP)
         ObservedModel.__init__(model)
-        for name in ("kernel", "lengthscales", "_given_standardization", "_standardization", "_hyperparameters", "_warm"):
+        for name in (
+            "kernel",
+            "lengthscales",
+            "_given_standardization",
+            "_standardization",
+            "_hyperparameters",
+            "_warm",
+        ):
             setattr(model, name, getattr(self, name))
         model._observations, model._rows, model._base = observations, None, None
         return model

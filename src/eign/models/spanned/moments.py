@@ -1,9 +1,10 @@
 r"""Posterior moments of f and grad f given the split rows, in standardised units.
 
-A point u = o + Q R + t e outside of the span adds the direction e (notation of `span` and `split`). Its covariances with
-the values and the derivatives along Q are those of a joint process in r + 1 coordinates, in which the data have the last
-coordinate 0 and the point has t; its covariance with the derivatives along e is -phi' t, and with the others it has none.
-With k the covariances with the inside, L L' the factored inside, w = S_1 phi' and B B' the factored outside
+A point u = o + Q R + t e outside of the span adds the direction e (notation of `span` and `split`). Its covariances
+with the values and the derivatives along Q are those of a joint process in r + 1 coordinates, in which the data have
+the last coordinate 0 and the point has t; its covariance with the derivatives along e is -phi' t, and with the others
+it has none. With k the covariances with the inside, L L' the factored inside, w = S_1 phi' and B B' the factored
+outside
 
 .. math::
     \mu &= \text{mean} + \sum_a \bigl( \phi_a \alpha_a - \phi'_a\, (u - u_a)\cdot A_a \bigr), \\
@@ -46,7 +47,7 @@ _CHUNK: Final = 1 << 18
 
 
 class _Cross(NamedTuple):
-    """Covariances of components at m points with the rows in correlation form: `m x c x N` and `m x c x (gradients)`."""
+    """Covariances of components at m points with the rows, correlation form: `m x c x N`, `m x c x (gradients)`."""
 
     inside: Array
     outside: Array
@@ -64,7 +65,7 @@ def value_mean(rows: SplitRows, x: Array) -> tuple[Array, Array]:
 
 
 def weighted_mean(term: Term, v: Array, u: Array, weights: tuple[Array, Array], r2: Array) -> tuple[Array, Array]:
-    """mu and its gradient by u of this module's docstring, without the constant mean.
+    """The mean mu and its gradient by u of this module's docstring, without the constant mean.
 
     Args:
         term: The kernel.

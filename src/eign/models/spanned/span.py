@@ -49,7 +49,7 @@ class Span:
 
     @property
     def rank(self) -> int:
-        """r."""
+        """The dimension r."""
         return int(self.basis.shape[1])
 
     def locate(self, u: Array) -> Position:
@@ -74,7 +74,7 @@ _TINY = np.finfo(np.float64).tiny
 
 def rounding(u: Array) -> float:
     """The distance of scaled points `n x d` from a subspace that rounding alone explains."""
-    return 4.0 * max(u.shape) * float(np.finfo(np.float64).eps) * float(np.abs(u).max(initial=0.0))
+    return float(4.0 * max(u.shape) * np.finfo(np.float64).eps * np.abs(u).max(initial=0.0))
 
 
 def span_of(u: Array) -> Span:

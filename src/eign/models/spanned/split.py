@@ -82,7 +82,7 @@ class SplitRows:
 
     @cached_property
     def scaled_points(self) -> Array:
-        """u - o, n x d."""
+        """The points u - o, n x d."""
         return np.asarray(self.data.x / self.lengthscale - self.span.origin)
 
     @cached_property

@@ -84,7 +84,7 @@ def test_the_preconditioner_is_symmetric_and_positive(profile: str) -> None:
     n, d = 12, 5
     term = Term("full", profile, np.ones(d))  # type: ignore[arg-type]
     products = CovarianceProducts.of(clustered(n, d) - 0.5, term, np.full((n, 2), 1e-6))
-    precondition = Preconditioner.of(products, term)
+    precondition = Preconditioner.of(products)
     matrix = np.stack([precondition(row.reshape(n, d + 1)).ravel() for row in np.eye(n * (d + 1))])
     np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-9 * np.abs(matrix).max())
     assert np.linalg.eigvalsh(matrix).min() > 0
@@ -94,11 +94,9 @@ def test_plain_conjugate_gradients_do_not_converge_where_these_do() -> None:
     n, d = 80, 20
     data, hyper = observed(clustered(n, d)), hyperparameters(d)
     iterative = IterativePosterior.of(data, hyper)
+    assert all(solution.converged for solution in iterative.solutions)
     target = np.column_stack([data.y, data.grad])
-    with_it = solve(iterative.products, iterative.precondition, target, tolerance=1e-5, iterations=400)
-    plain = solve(iterative.products, lambda rows: rows, target, tolerance=1e-5, iterations=400)
-    assert with_it.converged
-    assert not plain.converged
+    assert not solve(iterative.products, lambda rows: rows, target, tolerance=1e-2, iterations=2000).converged
 
 
 def test_a_point_without_a_gradient_is_refused() -> None:

@@ -74,7 +74,7 @@ class IterativePosterior:
         scales = np.array([term.outputscale**-0.5, slope_scale(term)])
         noise = np.column_stack([data.y_noise + hyper.noise[0], slope_noise(hyper, data.grad_noise)])
         products = CovarianceProducts.of(scaled - origin, term, eta + noise * scales**2)
-        preconditioner = Preconditioner.of(products, term)
+        preconditioner = Preconditioner.of(products)
         targets = np.column_stack([scales[0] * data.y, scales[1] * (data.grad * term.lengthscale)])
         constant = np.zeros(targets.shape)
         constant[:, 0] = scales[0]

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from eign.acquisition import LogEI
+from eign.acquisition import EIGN, LogEI
 from eign.data import Observations
 from eign.models import JointGradientGP, SpannedGradientGP, fit
 from eign.models.incumbent import incumbent
@@ -108,6 +108,13 @@ def test_acquisitions_use_the_closed_form_and_agree_with_autograd() -> None:
     np.testing.assert_allclose(value, expected.detach().numpy(), rtol=1e-7)
     np.testing.assert_allclose(gradient, slope.numpy(), rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(acquisition.evaluate(points.numpy()), value, rtol=1e-10)
+
+
+def test_acquisitions_with_the_gradient_are_refused() -> None:
+    model = SpannedGradientGP(*many(4, 6))
+    best = incumbent(model)
+    with pytest.raises(TypeError, match="without derivatives by the point"):
+        EIGN(model, best.best_f, best.best_grad)
 
 
 def test_stand_ins_for_failed_and_pending_points() -> None:

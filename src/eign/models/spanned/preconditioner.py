@@ -7,7 +7,7 @@ for points of a run are clustered at many scales and plain conjugate gradients d
 **Gradients.** The kernel of gradients is :math:`-\phi' I - \phi''\delta\delta^\top`. The preconditioner takes the first
 part alone, K-perp for each coordinate: one n x n matrix, which gets every scale right. It takes each partial derivative
 for a function of its own and does not know that a Hessian is symmetric. To add that, to first order around a centre,
-saved none to half of the iterations, a tenth in the median of five cases, and took as many lines again.
+saved none to half of the iterations, an eighth in the median of six cases, and took as many lines again.
 
 **Values.** Given gradients nearby a value is known but for a constant, so that values and gradients must not be treated
 apart. Each point but the first has a parent r, the nearest of those closer to the centre if it is near and the first

@@ -6,7 +6,7 @@ import torch
 from eign.arrays import Array
 from eign.data import Observations
 from eign.models.joint.hyperparameters import JointHyperparameters
-from eign.models.spanned.local import FITTED, KEPT, in_given_units, local_model
+from eign.models.spanned.local import COUNT, in_given_units, local_model
 from eign.models.spanned.model import SpannedGradientGP
 
 
@@ -26,15 +26,15 @@ def best(data: Observations) -> Array:
     return np.array(data.x[int(np.argmax(np.where(data.has_y, data.y, -np.inf)))])
 
 
-def test_the_model_keeps_what_is_near_and_learns_from_the_nearest() -> None:
+def test_the_model_keeps_what_is_near_and_is_fitted_to_it() -> None:
     data = run(70, 50)
-    model = local_model(data, best(data))
-    assert len(model.observations) == KEPT
-    np.testing.assert_array_equal(model.observations.x, data.x[-KEPT:])
-    few = data[-FITTED:]
-    alone = SpannedGradientGP(torch.tensor(few.x), torch.tensor(few.y)[:, None], torch.tensor(few.grad))
+    model = local_model(data, best(data), count=30)
+    np.testing.assert_array_equal(model.observations.x, data.x[-30:])
+    kept = data[-30:]
+    alone = SpannedGradientGP(torch.tensor(kept.x), torch.tensor(kept.y)[:, None], torch.tensor(kept.grad))
     alone.fit_hyperparameters(evaluations=25)
     np.testing.assert_allclose(model.hyperparameters.theta, alone.hyperparameters.theta)
+    assert len(local_model(data, best(data)).observations) == COUNT
 
 
 def test_it_predicts_the_next_evaluation() -> None:

@@ -1,23 +1,21 @@
-"""The model around a point of a long run: which observations it keeps, and from which its hyperparameters come.
+"""The model around a point of a long run, of the observations nearest to it.
 
 From about 60 points on the split model has n^2 rows again. But a stationary process does not gain from all points of a
-run: the values of the first ones are thousands of times those of the last, and with the lengthscales of the end they
-are wrong about the way there. Predictions of the next evaluations of L-BFGS-B in 200 dimensions (five functions, two
-seeds, after 60 and after 120 evaluations), relative to the change of value and gradient:
+run: the values of the first ones may be thousands of times those of the last, and lengthscales that suit the end are
+wrong about the way there. Errors in predicting the next three evaluations of L-BFGS-B in 200 dimensions, relative to the
+change of value and of gradient since the last one (geometric means of 72 cases: seven functions, three seeds, after 40,
+60, 90 and 120 evaluations, without converged and restarted runs; Matern-5/2):
 
-| kept | hyperparameters of | error of values | of gradients | seconds of a core: fit, factorisation |
+| nearest to the incumbent | hyperparameters of | error of values | of gradients | seconds of a core |
 |---|---|---|---|---|
-| 20 latest | these | 0.26 | 0.40 | 0.15, 0.003 |
-| 40 latest | 20 latest | 0.19 | 0.36 | 0.15, 0.03 |
-| 40 latest | these | 0.13 | 0.28 | 2.2, 0.03 |
-| 40 latest, moved into their 20 leading directions | 20 latest | 0.17 | 0.37 | 0.15, 0.01 |
-| 50 latest | 20 latest | 1.4 | 1.6 | 0.15, 0.12 |
-| 20 latest and 10 of the design | these | 0.16 | 0.37 | 0.6, 0.02 |
-| 30 latest and 10 of the design | 20 latest | 38 | 25 | 0.15, 0.03 |
-| all, moved into 20 directions | 20 latest | 25 | 18 | 0.15, 0.1 |
-
-(Geometric means; moving a point corrects its value by its gradient, and adds the noise that this leaves.) What is kept
-must be what the hyperparameters describe.
+| 10 | these | 0.62 | 0.45 | 0.07 |
+| 20 | these | 0.51 | 0.37 | 0.18 |
+| 30 | these | 0.63 | 0.51 | 0.72 |
+| 40 | these | 0.42 | 0.44 | 2.95 |
+| 40 | 20 nearest | 0.83 | 0.65 | 0.21 |
+| 60 | 20 nearest | 1.0 | 0.95 | 0.45 |
+| 20 and 10 of the design | these | 0.58 | 0.61 | 0.75 |
+| 20, one lengthscale for all coordinates | these | 1.3 | 0.72 | 0.08 |
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from typing import Final, Literal
 import numpy as np
 
 from eign.arrays import Array
-from eign.data import Observations, Standardization
+from eign.data import Observations
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.spanned.model import SpannedGradientGP
 from eign.models.surrogates import rows_of
@@ -35,10 +33,8 @@ from eign.models.surrogates import rows_of
 Kernel = Literal["matern52", "rbf"]
 Noise = float | Literal["learn"] | None
 
-KEPT: Final = 40
-"""Points of the model: 1,600 rows at most, whatever the dimension."""
-FITTED: Final = 20
-"""Points that hyperparameters are learned from: an evaluation with 400 rows takes 10 ms, with 1,600 ten times that."""
+COUNT: Final = 20
+"""Points of a local model: 400 rows at most, whatever the dimension, and 10 ms an evaluation of the MAP objective."""
 
 
 def nearest_observations(data: Observations, center: Array, count: int) -> Observations:
@@ -58,34 +54,31 @@ def local_model(
     data: Observations,
     center: Array,
     *,
+    count: int = COUNT,
     kernel: Kernel = "matern52",
     noise: Noise = None,
     start: JointHyperparameters | None = None,
     evaluations: int = 25,
 ) -> SpannedGradientGP:
-    """The model of the observations around a center, with hyperparameters of the nearest of them.
+    """The fitted model of the observations around a center.
 
     Args:
         data: All observations, in the unit cube.
         center: Such as the incumbent, d.
+        count: How many are kept.
         kernel: "matern52" or "rbf".
         noise: See `SpannedGradientGP`.
         start: Hyperparameters for values in the units given, see `in_given_units`, which the search starts from.
         evaluations: Limit on the evaluations of the MAP objective.
     """
-    near = nearest_observations(data, center, KEPT)
-    few = _model(nearest_observations(near, center, FITTED), kernel, noise, None)
+    X, Y, G, Yvar, Gvar = rows_of(nearest_observations(data, center, count), with_gradient=True)
+    model = SpannedGradientGP(X, Y, G, Yvar=Yvar, Gvar=Gvar, kernel=kernel, noise=noise)
     if start is not None:
-        few = few.with_hyperparameters(start.rescaled(1.0, few.standardization.y_scale))
-    few.fit_hyperparameters(evaluations=evaluations)
-    return _model(near, kernel, noise, few.standardization).with_hyperparameters(few.hyperparameters)
+        model = model.with_hyperparameters(start.rescaled(1.0, model.standardization.y_scale))
+    model.fit_hyperparameters(evaluations=evaluations)
+    return model
 
 
 def in_given_units(model: SpannedGradientGP) -> JointHyperparameters:
     """The hyperparameters of a model for values in the units given, from which the next `local_model` can start."""
     return model.hyperparameters.rescaled(model.standardization.y_scale, 1.0)
-
-
-def _model(data: Observations, kernel: Kernel, noise: Noise, units: Standardization | None) -> SpannedGradientGP:
-    X, Y, G, Yvar, Gvar = rows_of(data, with_gradient=True)
-    return SpannedGradientGP(X, Y, G, Yvar=Yvar, Gvar=Gvar, kernel=kernel, noise=noise, standardization=units)

@@ -32,8 +32,8 @@ Lengthscales = Literal["one", "each"]
 SHRINKAGE: Final = 0.1
 """tau: how far, in natural logarithms, a lengthscale strays from the others, a priori.
 
-On the cases of `local` errors are 0.51 and 0.37 with 0.1, 0.55 and 0.34 with 0.3, 0.54 and 0.38 with 1, and 1.3 and 0.72
-with one lengthscale: where coordinates differ the data say so, whatever the prior.
+On the cases of `local` errors are 0.51 and 0.37 with 0.1, 0.55 and 0.34 with 0.3, 0.54 and 0.38 with 1, and 1.3 and
+0.72 with one lengthscale: where coordinates differ the data say so, whatever the prior.
 """
 _START_FACTORS: Final = (1.0, 0.35, 2.5, 8.0)
 _DECREASE_PER_NUMBER: Final = 5e-6

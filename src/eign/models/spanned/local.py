@@ -2,9 +2,9 @@
 
 From about 60 points on the split model has n^2 rows again. But a stationary process does not gain from all points of a
 run: the values of the first ones may be thousands of times those of the last, and lengthscales that suit the end are
-wrong about the way there. Errors in predicting the next three evaluations of L-BFGS-B in 200 dimensions, relative to the
-change of value and of gradient since the last one (geometric means of 72 cases: seven functions, three seeds, after 40,
-60, 90 and 120 evaluations, without converged and restarted runs; Matern-5/2):
+wrong about the way there. Errors in predicting the next three evaluations of L-BFGS-B in 200 dimensions, relative to
+the change of value and of gradient since the last one (geometric means of 72 cases: seven functions, three seeds, after
+40, 60, 90 and 120 evaluations, without converged and restarted runs; Matern-5/2):
 
 | nearest to the incumbent | hyperparameters of | error of values | of gradients | seconds of a core |
 |---|---|---|---|---|

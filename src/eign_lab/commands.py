@@ -49,10 +49,11 @@ def speed(
         from rich.console import Console
 
         from eign_lab.speed.fits import FIT_SIZES
-        from eign_lab.speed.printed import report_fits, report_growth
+        from eign_lab.speed.printed import report_fits, report_growth, report_many
 
         if growth:
             report_growth(Console())
+            report_many(Console())
         else:
             sizes = [(d, n) for d, n in FIT_SIZES if n <= largest]
             report_fits(Console(), sizes=sizes, steps=steps, peer_steps=peer_steps)

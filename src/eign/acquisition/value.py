@@ -18,7 +18,7 @@ from eign.acquisition.surrogate_acquisition import SurrogateAcquisition, ValueAn
 from eign.arrays import Array
 from eign.formulas import improvement_numpy
 from eign.formulas.improvement_numpy import ByMoments
-from eign.models import JointGradientGP
+from eign.models import JointGradientGP, SpannedGradientGP
 from eign.models.independent.processes import Processes
 from eign.models.independent.pullback import ProcessStack, Pullback
 
@@ -51,7 +51,7 @@ class ValueAcquisition(SurrogateAcquisition):
         shift, scale = self._shift_and_scale()
         if (stack := self._processes()) is not None:
             mean, variance = (part[:, 0] for part in stack.moments(X))
-        elif isinstance(self.model, JointGradientGP):
+        elif isinstance(self.model, JointGradientGP | SpannedGradientGP):
             mean, variance = self._standardized(*self.model.moments(torch.from_numpy(X)))
         else:
             with torch.no_grad():
@@ -64,7 +64,7 @@ class ValueAcquisition(SurrogateAcquisition):
         if (stack := self._processes()) is not None:
             moments, pullback = stack.moments_and_pullback(X)
             mean, variance = moments.mean[:, 0], moments.variance[:, 0]
-        elif isinstance(self.model, JointGradientGP):
+        elif isinstance(self.model, JointGradientGP | SpannedGradientGP):
             mean, variance, pullback = self._joint_moments(self.model, X)
         else:
             return super().value_and_gradient(X)
@@ -73,7 +73,7 @@ class ValueAcquisition(SurrogateAcquisition):
         gradient = pullback(result.by_mean[:, None], result.by_variance[:, None])
         return ValueAndGradient(shift + scale * result.value, scale * gradient)
 
-    def _joint_moments(self, model: JointGradientGP, X: Array) -> tuple[Array, Array, Pullback]:
+    def _joint_moments(self, model: JointGradientGP | SpannedGradientGP, X: Array) -> tuple[Array, Array, Pullback]:
         moments = model.moments_and_gradients(torch.from_numpy(X))
         mean_gradient = moments.mean_gradient.numpy() / self.y_scale
         variance_gradient = moments.variance_gradient.numpy() / self.y_scale**2

@@ -23,7 +23,7 @@ from eign.acquisition.surrogate_acquisition import SurrogateAcquisition, ValueAn
 from eign.arrays import Array
 from eign.formulas import gradient_norm_numpy, improvement_numpy
 from eign.formulas.improvement_numpy import ByMoments
-from eign.models import JointGradientGP
+from eign.models import JointGradientGP, SpannedGradientGP
 from eign.models.independent.processes import Processes
 from eign.models.independent.pullback import ProcessStack
 from eign.models.joint.pullback import JointEvaluator
@@ -61,6 +61,11 @@ class StationarityAcquisition(SurrogateAcquisition):
             raise TypeError(
                 f"{type(model).__name__} has no posterior of the gradient; "
                 "use eign.models.IndependentGradientGP or JointGradientGP"
+            )
+        if isinstance(model, SpannedGradientGP):
+            raise TypeError(
+                "SpannedGradientGP gives the posterior of the gradient without derivatives by the point, which this "
+                "acquisition needs; use EI, LogEI or UCB, or eign.models.JointGradientGP"
             )
         gradient = as_array(torch.as_tensor(best_grad)).reshape(-1)
         if not np.isfinite(gradient).all():

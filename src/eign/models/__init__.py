@@ -1,7 +1,8 @@
 """Gaussian process surrogates of functions that also give a gradient, as BoTorch models.
 
 `IndependentGradientGP` has one process for f and one for each partial derivative, `JointGradientGP` one process for
-all of them; `fit` finds the hyperparameters of either. They are loaded on first use.
+all of them, and `SpannedGradientGP` the same one for fewer points than dimensions; `fit` finds the hyperparameters of
+any. They are loaded on first use.
 """
 
 from importlib import import_module
@@ -12,13 +13,15 @@ if TYPE_CHECKING:
     from eign.models.independent.hyperparameters import Hyperparameters
     from eign.models.independent.model import IndependentGradientGP
     from eign.models.joint.model import JointGradientGP
+    from eign.models.spanned.model import SpannedGradientGP
 
-__all__ = ["Hyperparameters", "IndependentGradientGP", "JointGradientGP", "fit"]
+__all__ = ["Hyperparameters", "IndependentGradientGP", "JointGradientGP", "SpannedGradientGP", "fit"]
 
 _HOMES = {
     "Hyperparameters": "eign.models.independent.hyperparameters",
     "IndependentGradientGP": "eign.models.independent.model",
     "JointGradientGP": "eign.models.joint.model",
+    "SpannedGradientGP": "eign.models.spanned.model",
     "fit": "eign.models.independent.fitting",
 }
 

@@ -20,9 +20,10 @@ from eign.arrays import Array
 from eign.data import Observations
 from eign.models.independent.model import IndependentGradientGP
 from eign.models.joint.model import JointGradientGP
+from eign.models.spanned.model import SpannedGradientGP
 from eign.space import contains
 
-Surrogate = IndependentGradientGP | JointGradientGP
+Surrogate = IndependentGradientGP | JointGradientGP | SpannedGradientGP
 
 
 @final

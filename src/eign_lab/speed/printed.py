@@ -22,6 +22,17 @@ from eign_lab.speed.growth import (
     measure_growth,
     measure_steps,
 )
+from eign_lab.speed.many_dimensions import (
+    ITERATIVE_SIZES,
+    MANY_SIZES,
+    IterativeCosts,
+    ManyCosts,
+    ManyModel,
+    measure_iterative,
+    measure_many,
+    rows_of_model,
+)
+from eign_lab.speed.many_dimensions import MOST_ROWS as MOST_ROWS_OF_MANY
 
 
 def report_fits(
@@ -52,6 +63,28 @@ def report_growth(
                 is_large = model == "joint" and n * (dim + 1) > most_rows
                 rows.append(measure_steps(dim, n) if is_large else measure_growth(model, dim, n))
             console.print(str(rows[-1]), highlight=False)
+    return rows
+
+
+def report_many(
+    console: Console,
+    *,
+    sizes: Sequence[tuple[int, int]] = MANY_SIZES,
+    iterative_sizes: Sequence[tuple[int, int]] = ITERATIVE_SIZES,
+) -> list[ManyCosts | IterativeCosts]:
+    """Measure the split model in many dimensions, beside the dense one and GPyTorch's where these can be measured."""
+    rows: list[ManyCosts | IterativeCosts] = []
+    models: tuple[ManyModel, ...] = ("spanned", "joint", "gpytorch")
+    for dim, n in sizes:
+        for model in models:
+            if rows_of_model(model, dim, n) <= MOST_ROWS_OF_MANY[model]:
+                with console.status(f"{model}: d = {dim}, n = {n}"):
+                    rows.append(measure_many(model, dim, n))
+                console.print(str(rows[-1]), highlight=False)
+    for dim, n in iterative_sizes:
+        with console.status(f"iterative: d = {dim}, n = {n}"):
+            rows.append(measure_iterative(dim, n))
+        console.print(str(rows[-1]), highlight=False)
     return rows
 
 

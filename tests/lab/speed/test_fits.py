@@ -8,7 +8,8 @@ from rich.console import Console
 from eign_lab.speed import fits
 from eign_lab.speed.fits import ALLOWED_GAP, dgemm_rate, samples
 from eign_lab.speed.growth import Growth, StepCosts
-from eign_lab.speed.printed import report_fits, report_growth
+from eign_lab.speed.many_dimensions import IterativeCosts, ManyCosts
+from eign_lab.speed.printed import report_fits, report_growth, report_many
 
 
 def test_fit_is_measured_beside_botorch_and_printed() -> None:
@@ -39,6 +40,24 @@ def test_growth_of_both_models_is_measured_and_printed() -> None:
     assert min(steps.evaluation_seconds, steps.factor_seconds, steps.posterior_seconds, steps.append_seconds) > 0
     assert 0.05 < steps.gigabytes < 8  # Python with PyTorch, and next to nothing for 270 rows
     assert "no refit, 270 rows:\n  one MAP evaluation" in out.getvalue()
+
+
+def test_many_dimensions_are_measured_beside_the_peers() -> None:
+    out = StringIO()
+    rows = report_many(Console(file=out, width=400), sizes=[(20, 4), (2000, 3)], iterative_sizes=[(12, 16)])
+    costs = [row for row in rows if isinstance(row, ManyCosts)]
+    # The dense model and GPyTorch's are left out where they would have too many rows.
+    assert [(row.model, row.dim, row.rows) for row in costs] == [
+        ("spanned", 20, 16),
+        ("joint", 20, 84),
+        ("gpytorch", 20, 84),
+        ("spanned", 2000, 9),
+    ]
+    assert all(row.evaluation_seconds > 0 and row.posterior_seconds > 0 for row in costs)
+    (iterative,) = (row for row in rows if isinstance(row, IterativeCosts))
+    assert iterative.converged
+    assert max(iterative.mean_error, iterative.deviation_error) < 1e-5
+    assert out.getvalue().count("MAP objective with gradient") == 4
 
 
 def test_samples_are_reproducible() -> None:

@@ -1,6 +1,7 @@
 """What makes a surrogate a BoTorch model of f: posterior, conditioning and fantasies from one joint normal."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Self, final
 
 import torch
@@ -10,8 +11,10 @@ from botorch.posteriors.posterior import Posterior
 from botorch.sampling.base import MCSampler
 from torch import Tensor
 
+from eign.arrays import Array
 from eign.data import Observations, Standardization
 from eign.models.posteriors import ValuePosterior, condition_normal
+from eign.models.stored_state import WORDS, as_tensors, check_words, read_numbers, read_units
 from eign.models.tensors import as_observations
 
 
@@ -79,8 +82,11 @@ class ValueModel(Model, ABC):
 class ObservedModel(ValueModel):
     """A model of f, given values and gradients of f; subclasses set what they observed and how it is standardised."""
 
+    kernel: str
+    lengthscales: str = "each"
     _observations: Observations
     _standardization: Standardization
+    _given_standardization: Standardization | None
 
     # A module looks for parameters in what it is given, which takes longer than all of `append`; there are none here.
     __setattr__ = object.__setattr__  # type: ignore[assignment]
@@ -115,9 +121,66 @@ class ObservedModel(ValueModel):
         """
         return self._extended_by(self._observations.followed_by(as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)))
 
+    @property
+    @abstractmethod
+    def is_fitted(self) -> bool:
+        """Whether the hyperparameters come from a fit, and not from the prior: a fit then starts from them."""
+
+    @property
+    @abstractmethod
+    def learns_noise(self) -> bool:
+        """Whether noise is one of the hyperparameters."""
+
     @abstractmethod
     def _extended_by(self, observations: Observations) -> Self:
         """The model of these observations, which begin with its own."""
+
+    @abstractmethod
+    def _learned(self) -> dict[str, Array]:
+        """The hyperparameters by their keys in `state_dict`."""
+
+    @abstractmethod
+    def _relearn(self, numbers: Mapping[str, Array], units: Standardization, *, is_fitted: bool) -> None:
+        """Take hyperparameters, in their units, in place."""
+
+    def _words(self) -> dict[str, Any]:
+        """What a state has to agree in, and whether it is fitted."""
+        return {
+            "model": type(self).__name__,
+            "kernel": self.kernel,
+            "lengthscales": self.lengthscales,
+            "noise": "learned" if self.learns_noise else "given",
+            "dimension": self._observations.dim,
+            "is_fitted": self.is_fitted,
+        }
+
+    # The hooks of `state_dict` and `load_state_dict`, with their own names for the arguments.
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:  # noqa: ARG002
+        tensors = as_tensors(self._learned(), self._standardization)
+        destination.update({prefix + name: value for name, value in tensors.items()})
+        destination[prefix + WORDS] = self._words()
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: Any,  # noqa: ARG002
+        strict: bool,  # noqa: ARG002
+        missing_keys: list[str],  # noqa: ARG002
+        unexpected_keys: list[str],  # noqa: ARG002
+        error_msgs: list[str],
+    ) -> None:
+        """All or nothing: a part of a state means nothing, also if `strict` is False."""
+        stored = {name.removeprefix(prefix): value for name, value in state_dict.items() if name.startswith(prefix)}
+        try:
+            check_words(stored, self._words())
+            own = as_tensors(self._learned(), self._standardization)
+            required = {name: value.numpy() for name, value in own.items() if not name.startswith("warm_start.")}
+            numbers = read_numbers(stored, required)
+            units = read_units(numbers, self._given_standardization)
+            self._relearn(numbers, units, is_fitted=bool(stored[WORDS]["is_fitted"]))
+        except ValueError as error:
+            error_msgs.append(str(error))
 
 
 @final
@@ -132,11 +195,8 @@ class ConditionedGP(ValueModel):
         super().__init__()
         if Y.shape[-2:] != (X.shape[-2], 1):
             raise ValueError(f"Y has shape {tuple(Y.shape)}, expected (..., {X.shape[-2]}, 1) for X {tuple(X.shape)}")
-        units = model.standardization
         self._model = model
-        self._x = X.to(torch.float64)
-        self._y = (Y.to(torch.float64).squeeze(-1) - units.y_shift) / units.y_scale
-        self._noise = model.noise_variances(noise)
+        self._x, self._y, self._given_noise = X.to(torch.float64), Y.to(torch.float64).squeeze(-1), noise
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -153,7 +213,9 @@ class ConditionedGP(ValueModel):
         batch = torch.broadcast_shapes(X.shape[:-2], self._x.shape[:-2])
         together = torch.cat([part.expand(*batch, *part.shape[-2:]) for part in (X, self._x)], dim=-2)
         mean, covariance = self._model.standardized_normal(together)
-        return condition_normal(mean, covariance, observed=self._y, noise=self._noise)
+        # Here and not before: a fit changes the units of the model underneath, and so does a state that it loads.
+        units, noise = self.standardization, self._model.noise_variances(self._given_noise)
+        return condition_normal(mean, covariance, observed=(self._y - units.y_shift) / units.y_scale, noise=noise)
 
     def standardized_noise(self) -> float:
         """That of the model underneath."""

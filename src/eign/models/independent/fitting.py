@@ -86,6 +86,19 @@ class WarmStart:
         empty = np.zeros((len(theta), pairs, theta.shape[1]))
         return cls(theta, empty, empty, np.zeros(0, dtype=np.intp), np.zeros((0, theta.shape[1])))
 
+    def checked(self, shape: tuple[int, ...]) -> "WarmStart":
+        """Itself, if it is of so many processes and variables.
+
+        Raises:
+            ValueError: An array has another shape.
+        """
+        processes, variables = shape
+        rivals = (len(self.rival_owner), variables)
+        fits = (self.theta.shape, self.rival_theta.shape, self.changes.shape) == (shape, rivals, self.steps.shape)
+        if not fits or (*self.steps.shape[:1], *self.steps.shape[2:]) != (processes, variables):
+            raise ValueError(f"the warm start has theta of shape {self.theta.shape}, expected {shape}, or does not fit")
+        return self
+
     def to_json(self) -> dict[str, Any]:
         """Plain lists, from which `from_json` builds an equal object."""
         return {name: getattr(self, name).tolist() for name in self.__slots__} | {"p": self.theta.shape[1]}

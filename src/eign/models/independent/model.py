@@ -1,5 +1,6 @@
 """The paper's surrogate: one Gaussian process for f and one for each partial derivative, all independent."""
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
@@ -118,6 +119,16 @@ class IndependentGradientGP(ObservedModel):
         return self._conditioned().factor.jitter
 
     @property
+    def is_fitted(self) -> bool:
+        """As the base class says."""
+        return self._warm_start is not None
+
+    @property
+    def learns_noise(self) -> bool:
+        """As the base class says."""
+        return self.noise == "learn"
+
+    @property
     def warm_start(self) -> WarmStart | None:
         """What the last fit left to the next one; None before the first."""
         return self._warm_start
@@ -131,7 +142,7 @@ class IndependentGradientGP(ObservedModel):
             raise ValueError(f"lengthscales have shape {hyperparameters.lengthscale.shape}, expected {shape}")
         model = self._copy(self._observations)
         model._hyperparameters = hyperparameters
-        theta = hyperparameters.theta(learn_noise=self.noise == "learn")
+        theta = hyperparameters.theta(learn_noise=self.learns_noise)
         model._warm_start = WarmStart.at(theta) if warm_start is None else warm_start
         return model
 
@@ -145,12 +156,11 @@ class IndependentGradientGP(ObservedModel):
             FitProblem(data.x[seen], target[seen], noise[seen])
             for target, noise, seen in zip(data.targets, data.noise, data.observed, strict=True)
         ]
-        learn = self.noise == "learn"
         with single_threaded_blas():
             result = fit_problems(
                 problems,
                 self._correlation,
-                learn_noise=learn,
+                learn_noise=self.learns_noise,
                 warm=self._warm_start,
                 jitter=self._first_jitter,
                 last=self._hyperparameters.jitter,
@@ -244,6 +254,23 @@ class IndependentGradientGP(ObservedModel):
         model._observations, model._standardization = observations, self._standardization
         model._processes = model._extends = model._fitted_data = None
         return model
+
+    def _learned(self) -> dict[str, Array]:
+        numbers = {name: getattr(self._hyperparameters, name) for name in Hyperparameters.__slots__}
+        if self._warm_start is not None:
+            numbers |= {f"warm_start.{name}": getattr(self._warm_start, name) for name in WarmStart.__slots__}
+        return numbers
+
+    def _relearn(self, numbers: Mapping[str, Array], units: Standardization, *, is_fitted: bool) -> None:
+        hyperparameters = Hyperparameters(**{name: numbers[name] for name in Hyperparameters.__slots__})
+        theta = hyperparameters.theta(learn_noise=self.learns_noise)
+        warm_start = WarmStart.at(theta) if is_fitted else None
+        parts: dict[str, Any] = {name: numbers.get(f"warm_start.{name}") for name in WarmStart.__slots__}
+        if is_fitted and all(part is not None for part in parts.values()):
+            parts["rival_owner"] = parts["rival_owner"].astype(np.intp)
+            warm_start = WarmStart(**parts).checked(theta.shape)
+        self._hyperparameters, self._warm_start, self._standardization = hyperparameters, warm_start, units
+        self._processes = self._extends = self._fitted_data = None
 
     def _in_given_units(self, mean: Array, variance: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         units = self._standardization

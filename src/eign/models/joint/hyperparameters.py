@@ -72,6 +72,27 @@ class JointHyperparameters:
         """The noise of each row, by its component."""
         return np.where(row_component == 0, *self.noise)
 
+    def to_arrays(self) -> dict[str, Array]:
+        """What a fit finds, by name: lengthscales `terms x d`, outputscales `terms` and, if learned, both noises."""
+        arrays = {
+            "lengthscale": np.stack([term.lengthscale for term in self.terms]),
+            "outputscale": np.array([term.outputscale for term in self.terms]),
+        }
+        return arrays | ({"noise": np.array(self.noise)} if self.learned else {})
+
+    def with_arrays(self, arrays: Mapping[str, Array]) -> JointHyperparameters:
+        """The same kernel and kind of noise at what `to_arrays` gave.
+
+        Raises:
+            ValueError: One is not positive.
+        """
+        lengthscales, outputscales = arrays["lengthscale"], arrays["outputscale"]
+        noise = arrays["noise"] if self.learned else np.array(self.noise)
+        if not (lengthscales > 0).all() or not (outputscales > 0).all() or (self.learned and not (noise > 0).all()):
+            raise ValueError("lengthscales, outputscales and learned noise variances must be positive")
+        terms = with_hyperparameters(self.terms, lengthscales, outputscales)
+        return JointHyperparameters(terms, (float(noise[0]), float(noise[1])), self.learned)
+
     def to_json(self) -> dict[str, Any]:
         """Plain lists, from which `from_json` builds an equal object."""
         terms = [asdict(term) | {"lengthscale": term.lengthscale.tolist()} for term in self.terms]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import Final, Literal, NamedTuple, final
 
@@ -124,6 +124,16 @@ class JointGradientGP(ObservedModel):
     def hyperparameters(self) -> JointHyperparameters:
         """Kernel and noise in standardised units."""
         return self._hyperparameters
+
+    @property
+    def is_fitted(self) -> bool:
+        """As the base class says."""
+        return self._warm
+
+    @property
+    def learns_noise(self) -> bool:
+        """As the base class says."""
+        return self._hyperparameters.learned
 
     @property
     def mean(self) -> float:
@@ -276,6 +286,14 @@ class JointGradientGP(ObservedModel):
             setattr(model, name, getattr(self, name))
         model._observations, model._rows, model._base = observations, None, None
         return model
+
+    def _learned(self) -> dict[str, Array]:
+        return self._hyperparameters.to_arrays()
+
+    def _relearn(self, numbers: Mapping[str, Array], units: Standardization, *, is_fitted: bool) -> None:
+        self._hyperparameters = self._hyperparameters.with_arrays(numbers)
+        self._warm, self._standardization = is_fitted, units
+        self._rows = self._base = None
 
     def _vectors_in_given_units(self, mean: Tensor, covariance: Tensor) -> VectorPosterior:
         units = self._standardization

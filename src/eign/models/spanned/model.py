@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Final, Literal, final
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from eign.arrays import Array
 from eign.data import Observations, Standardization, standardize_joint
 from eign.models.derivative_kernels import default_terms
 from eign.models.independent.map_objective import NOISE_PRIOR
@@ -102,6 +104,16 @@ class SpannedGradientGP(ObservedModel):
     def hyperparameters(self) -> JointHyperparameters:
         """Kernel and noise in standardised units."""
         return self._hyperparameters
+
+    @property
+    def is_fitted(self) -> bool:
+        """As the base class says."""
+        return self._warm
+
+    @property
+    def learns_noise(self) -> bool:
+        """As the base class says."""
+        return self._hyperparameters.learned
 
     @property
     def mean(self) -> float:
@@ -215,6 +227,14 @@ class SpannedGradientGP(ObservedModel):
         model = self._copy(observations)
         model._base = self._base if self._rows is None else (self._rows, len(self._observations))
         return model
+
+    def _learned(self) -> dict[str, Array]:
+        return self._hyperparameters.to_arrays()
+
+    def _relearn(self, numbers: Mapping[str, Array], units: Standardization, *, is_fitted: bool) -> None:
+        self._hyperparameters = self._hyperparameters.with_arrays(numbers)
+        self._warm, self._standardization = is_fitted, units
+        self._rows = self._base = None
 
     def _copy(self, observations: Observations) -> SpannedGradientGP:
         model = object.__new__(SpannedGradientGP)

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from botorch.exceptions import UnsupportedError
 from botorch.models import SingleTaskGP
+from botorch.optim import optimize_acqf
 
 from acquisition_cases import ALPHA, MODELS, surrogate
 from eign import formulas
 from eign.acquisition import EI, EIGN, UCB, EIg, EIgBound, LogEI, incumbent, stationary_incumbent
 from eign.acquisition.standardized_moments import gradient_moments
-from eign.models import IndependentGradientGP, JointGradientGP, fit
+from eign.models import IndependentGradientGP, JointGradientGP, SpannedGradientGP, fit
 from joint_cases import observe, random_points
 
 D = 3
@@ -113,9 +115,55 @@ def test_a_refit_in_place_is_seen():
     )
 
 
-def test_pending_points_are_refused():
-    with pytest.raises(Exception, match="X_pending"):
-        UCB(surrogate("joint")).set_X_pending(random_points(1, D))
+class TestPending:
+    @pytest.mark.parametrize("name", ["independent", "joint"])
+    @pytest.mark.parametrize(
+        "build", [EIGN, EIg, EIgBound, lambda model, f, _: EI(model, f), lambda model, *_: UCB(model)]
+    )
+    def test_points_are_avoided_as_long_as_they_are_pending(self, name, build):
+        model = surrogate(name, d=D)
+        acquisition = build(model, *incumbent(model)[1:])
+        points, pending = random_points(6, D), random_points(2, D, seed=3)
+        before = acquisition.evaluate(points.numpy())
+        acquisition.set_X_pending(pending)
+        assert_close = torch.testing.assert_close
+        assert_close(acquisition.X_pending, pending)
+        # They are as well known as what was told, and expected to be what they were expected to be.
+        there = acquisition.model.posterior(pending)
+        assert_close(there.mean, model.posterior(pending).mean, rtol=1e-3, atol=1e-3)
+        assert (there.variance < 1e-3 * model.posterior(pending).variance).all()
+        assert_close(
+            acquisition(points[:, None]).detach().numpy(), acquisition.evaluate(points.numpy()), rtol=1e-6, atol=1e-9
+        )
+        assert not np.allclose(acquisition.evaluate(points.numpy()), before, rtol=1e-6, atol=0)
+        acquisition.set_X_pending(None)
+        np.testing.assert_array_equal(acquisition.evaluate(points.numpy()), before)
+
+    @pytest.mark.parametrize("name", ["independent", "joint"])
+    def test_optimize_acqf_finds_points_in_turn(self, name):
+        model = surrogate(name, d=D)
+        best = incumbent(model)
+        acquisition = EIGN(model, best.best_f, best.best_grad)
+        cube = torch.tensor([[0.0] * D, [1.0] * D], dtype=torch.float64)
+        torch.manual_seed(0)
+        found, _ = optimize_acqf(acquisition, cube, q=2, num_restarts=2, raw_samples=16, sequential=True)
+        assert found.shape == (2, D)
+        assert torch.linalg.vector_norm(found[0] - found[1]) > 0.01
+        assert acquisition.model is model
+        assert acquisition.X_pending is None
+
+    def test_the_model_for_many_parameters_takes_them_too(self):
+        model, pending = fit(SpannedGradientGP(*observe(8, D))), random_points(1, D)
+        acquisition = UCB(model)
+        acquisition.set_X_pending(pending)
+        assert acquisition.model.posterior(pending).variance < 1e-3 * model.posterior(pending).variance
+
+    def test_other_models_are_refused(self):
+        X, Y, _ = observe(8, D)
+        with pytest.raises(
+            UnsupportedError, match="UCB takes X_pending on the models of eign, and this is a SingleTaskGP"
+        ):
+            UCB(SingleTaskGP(X, Y)).set_X_pending(random_points(1, D))
 
 
 class TestIncumbent:

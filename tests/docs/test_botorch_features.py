@@ -175,6 +175,7 @@ FEATURES: dict[str, Callable[[Model], object]] = {
     "copy.deepcopy": lambda m: torch.equal(copy.deepcopy(m).posterior(CHOICES).mean, m.posterior(CHOICES).mean),
     "pickle": lambda m: torch.equal(pickle.loads(pickle.dumps(m)).posterior(CHOICES).mean, m.posterior(CHOICES).mean),
     "eign.acquisition.EIGN": lambda m: found(ei_gn(m)),
+    "eign.acquisition.EIGN, sequential=True": lambda m: found(ei_gn(m), q=2, sequential=True),
     "eign.acquisition.EIGN, q > 1": lambda m: found(ei_gn(m), q=2),
     "fit_gpytorch_mll": lambda m: fit_gpytorch_mll(ExactMarginalLogLikelihood(m.likelihood, m)) is not None,
     "state_dict": state_is_taken_over,
@@ -188,6 +189,7 @@ FEATURES: dict[str, Callable[[Model], object]] = {
     ),
     "several outputs": lambda m: type(m)(X, Y.expand(10, 2), G) is not None,
     "single precision": lambda m: m.to(torch.float32).posterior(X.float()).mean.dtype == torch.float32,
+    "tensors on a GPU": lambda m: m.posterior(X.to("meta")).mean.device.type == "meta",
     "torch.func.vmap": lambda m: torch.func.vmap(lambda x: m.posterior(x[None]).mean.sum())(X).shape == (10,),
     "second derivatives": second_derivatives_agree,
 }

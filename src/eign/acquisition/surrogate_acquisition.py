@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
+from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
@@ -15,6 +16,8 @@ from eign.arrays import Array
 from eign.models import IndependentGradientGP
 from eign.models.independent.processes import Processes
 from eign.models.independent.pullback import ProcessStack
+from eign.models.surrogates import Surrogate, with_predictions
+from eign.models.tensors import as_array
 
 
 class ValueAndGradient(NamedTuple):
@@ -36,6 +39,31 @@ class SurrogateAcquisition(AnalyticAcquisitionFunction, ABC):
         super().__init__(model=model)
         self.y_shift, self.y_scale = shift_and_scale(model)
         self._stack: tuple[Processes, ProcessStack] | None = None
+        # Not as a module of this one: it is the same as `model`, until points are pending.
+        vars(self)["_without_pending"] = model
+        self.X_pending = None  # type: ignore[assignment]  # BoTorch says Tensor, and reads None
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # noqa: N802  # the name is BoTorch's
+        """Take points that are being evaluated, `n x d`, as `optimize_acqf(..., q=n, sequential=True)` does; or none.
+
+        The model is then given its own predictions there, so that the next point is looked for elsewhere.
+
+        Raises:
+            UnsupportedError: The model is not one of eign's.
+        """
+        told: Model = vars(self)["_without_pending"]
+        if X_pending is None:
+            self.model = told
+            self.X_pending = None  # type: ignore[assignment]
+            return
+        if not isinstance(told, Surrogate):
+            raise UnsupportedError(
+                f"{type(self).__name__} takes X_pending on the models of eign, and this is a {type(told).__name__}; "
+                "use a Monte Carlo acquisition of BoTorch, such as qLogExpectedImprovement"
+            )
+        points = as_array(X_pending, "X_pending")
+        self.model = with_predictions(told, points, seen=np.asarray(told.observations.has_grad.any(axis=0)))
+        self.X_pending = X_pending.detach().clone()
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]  # it is annotated for the abstract class alone
     def forward(self, X: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ class StationarityAcquisition(SurrogateAcquisition):
                 "SpannedGradientGP gives the posterior of the gradient without derivatives by the point, which this "
                 "acquisition needs; use EI, LogEI or UCB, or eign.models.JointGradientGP"
             )
-        gradient = as_array(torch.as_tensor(best_grad)).reshape(-1)
+        gradient = as_array(torch.as_tensor(best_grad, dtype=torch.float64), "best_grad").reshape(-1)
         if not np.isfinite(gradient).all():
             raise ValueError(
                 f"best_grad={gradient.tolist()} must be finite; eign.models.incumbent(model) "

@@ -19,9 +19,9 @@ from typing import Any, Final, Literal
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from eign.arrays import Array
+from eign.models.first_derivatives import first_derivatives_only
 
 KernelName = Literal["matern52", "rbf"]
 Correlation = Callable[[Array, Array, Array], None]
@@ -158,7 +158,7 @@ class _DifferentiableCorrelation(torch.autograd.Function):
         return value
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         """The slope times -1/2."""
         (slope,) = ctx.saved_tensors

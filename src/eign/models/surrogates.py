@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eign.arrays import Array
+from eign.arrays import Array, Mask
 from eign.data import Observations
 from eign.models.independent.model import IndependentGradientGP
 from eign.models.joint.model import JointGradientGP
@@ -51,15 +51,23 @@ def with_stand_ins(kind: Kind, model: Surrogate, data: Observations, pending: Ar
         model = appended(model, Observations(failed, worst), with_gradient=False)
     if not len(pending):
         return model
-    points = torch.from_numpy(np.array(pending))
+    return with_predictions(model, pending, seen=np.asarray(data.has_grad.any(axis=0) & kind.with_gradient))
+
+
+def with_predictions(model: Surrogate, pending: Array, *, seen: Mask) -> Surrogate:
+    """The surrogate given also its own prediction of the values at points `n x d`, and of the gradients.
+
+    Args:
+        model: The surrogate.
+        pending: The points.
+        seen: Which partial derivatives have been observed, `d`; one that never was stays unseen.
+    """
+    points, gradient = torch.from_numpy(np.array(pending)), None
     with torch.no_grad():
         value = model.moments(points)[0].numpy()
-        gradient = None
-        if kind.with_gradient:
-            # A partial derivative that was never seen stays unseen.
-            seen = data.has_grad.any(axis=0)
+        if seen.any():
             gradient = np.where(seen, model.gradient_posterior(points).mean.numpy(), np.nan)
-    return appended(model, Observations(pending, value, gradient), with_gradient=kind.with_gradient)
+    return appended(model, Observations(pending, value, gradient), with_gradient=gradient is not None)
 
 
 def appended(model: Surrogate, data: Observations, *, with_gradient: bool) -> Surrogate:

@@ -1,4 +1,9 @@
-"""The tensors that users of BoTorch pass, as checked observations."""
+"""The tensors that users of BoTorch pass, checked: in float64 on the CPU, and as observations."""
+
+import sys
+import warnings
+from functools import cache
+from typing import Final
 
 import numpy as np
 import torch
@@ -7,10 +12,32 @@ from torch import Tensor
 
 from eign.data import Observations
 
+_SINGLE: Final = (torch.float32, torch.float16, torch.bfloat16)
+_LIBRARIES: Final = frozenset({"eign", "botorch", "gpytorch", "linear_operator", "torch"})
 
-def as_array(X: Tensor) -> NDArray[np.float64]:
-    """The numbers of a tensor in float64, without its graph."""
-    return np.asarray(X.detach().to(torch.float64).numpy())
+
+def as_double(X: Tensor, name: str = "X", *, role: str = "points") -> Tensor:
+    """The tensor in float64, with its graph; of single precision it is said once that this is so.
+
+    Raises:
+        TypeError: It is no tensor.
+        ValueError: It is elsewhere than on the CPU.
+    """
+    given: object = X
+    if not isinstance(given, Tensor):
+        kind = f"{type(given).__module__}.{type(given).__qualname__}".removeprefix("builtins.")
+        raise TypeError(f"{name} is a {kind}, expected a tensor: torch.as_tensor({name}, dtype=torch.float64)")
+    if X.device.type != "cpu":
+        advice = "and that device holds no numbers" if X.is_meta else f"pass {name}.cpu()"
+        raise ValueError(f"{name} is on the device {X.device}; the models compute on the CPU, {advice}")
+    if X.dtype in _SINGLE:
+        _say_that_double_is_used(role, X.dtype)
+    return X.to(torch.float64)
+
+
+def as_array(X: Tensor, name: str = "X", *, role: str = "points") -> NDArray[np.float64]:
+    """The numbers of a tensor in float64, without its graph; errors as of `as_double`."""
+    return np.asarray(as_double(X, name, role=role).detach().numpy())
 
 
 def as_observations(
@@ -19,12 +46,30 @@ def as_observations(
     """X `n x d`, Y `n x 1`, G `n x d` and their variances as observations.
 
     Raises:
-        ValueError: a shape is wrong.
+        TypeError: Something is no tensor.
+        ValueError: A shape is wrong, or something is elsewhere than on the CPU.
     """
-    if X.ndim != 2 or Y.shape != (X.shape[0], 1):
-        raise ValueError(
-            f"X has shape {tuple(X.shape)} and Y {tuple(Y.shape)}, expected (n, d) and (n, 1); one point is X[None]"
-        )
-    grad, grad_var = (None if part is None else as_array(part) for part in (G, Gvar))
-    y_var = None if Yvar is None else as_array(Yvar)[:, 0]
-    return Observations(as_array(X), as_array(Y)[:, 0], grad, y_var, grad_var)
+    x, y = (as_array(part, name, role="data") for part, name in ((X, "X"), (Y, "Y")))
+    if x.ndim != 2 or y.shape != (len(x), 1):
+        raise ValueError(f"X has shape {x.shape} and Y {y.shape}, expected (n, d) and (n, 1); one point is X[None]")
+    grad, grad_var, y_var = (
+        None if part is None else as_array(part, name, role="data")
+        for part, name in ((G, "G"), (Gvar, "Gvar"), (Yvar, "Yvar"))
+    )
+    if y_var is not None and y_var.shape != y.shape:
+        raise ValueError(f"Yvar has shape {y_var.shape}, expected that of Y, {y.shape}")
+    return Observations(x, y[:, 0], grad, None if y_var is None else y_var[:, 0], grad_var)
+
+
+@cache
+def _say_that_double_is_used(role: str, given: torch.dtype) -> None:
+    """Once in a process, at the line of the user; apart for points, as BoTorch's searches swallow warnings."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"the models compute in float64 and answer in it, and were given {role} in {given}; "
+        "make them with dtype=torch.float64, as converting does not bring back digits (this is said once)",
+        UserWarning,
+        stacklevel=level,
+    )

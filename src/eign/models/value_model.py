@@ -15,7 +15,7 @@ from eign.arrays import Array
 from eign.data import Observations, Standardization
 from eign.models.posteriors import ValuePosterior, condition_normal
 from eign.models.stored_state import WORDS, as_tensors, check_words, read_numbers, read_units
-from eign.models.tensors import as_observations
+from eign.models.tensors import as_double, as_observations
 
 
 class ValueModel(Model, ABC):
@@ -53,7 +53,7 @@ class ValueModel(Model, ABC):
         """
         if output_indices not in (None, [0]):
             raise ValueError(f"output_indices={output_indices}, but the model has the one output f")
-        mean, covariance = self.standardized_normal(X.to(torch.float64))
+        mean, covariance = self.standardized_normal(as_double(X))
         if observation_noise is not False:
             noise = self.noise_variances(None if observation_noise is True else observation_noise)
             covariance = covariance + torch.diag_embed(noise.expand(mean.shape))
@@ -193,10 +193,11 @@ class ConditionedGP(ValueModel):
     def __init__(self, model: ValueModel, X: Tensor, Y: Tensor, *, noise: Tensor | None = None) -> None:
         """From values Y, `... x k x 1`, at X, `... x k x d`, with noise variances like Y (None: the model's own)."""
         super().__init__()
-        if Y.shape[-2:] != (X.shape[-2], 1):
+        x, y = as_double(X), as_double(Y, "Y")
+        if y.shape[-2:] != (x.shape[-2], 1):
             raise ValueError(f"Y has shape {tuple(Y.shape)}, expected (..., {X.shape[-2]}, 1) for X {tuple(X.shape)}")
         self._model = model
-        self._x, self._y, self._given_noise = X.to(torch.float64), Y.to(torch.float64).squeeze(-1), noise
+        self._x, self._y, self._given_noise = x, y.squeeze(-1), noise
 
     @property
     def batch_shape(self) -> torch.Size:

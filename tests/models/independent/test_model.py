@@ -204,16 +204,17 @@ def test_observation_noise_is_added(gp: IndependentGradientGP) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"Y": torch.zeros(4)}, "expected \\(n, d\\) and \\(n, 1\\)"),
-        ({"G": torch.zeros(4, DIM + 1)}, "grad has shape"),
+        ({"Y": torch.zeros(4).double()}, "expected \\(n, d\\) and \\(n, 1\\)"),
+        ({"G": torch.zeros(4, DIM + 1).double()}, "grad has shape"),
         ({"kernel": "periodic"}, "'periodic' is unknown"),
         ({"noise": -1.0}, "expected a variance"),
         ({"noise": "learned"}, "expected a variance"),
-        ({"X": torch.full((4, DIM), torch.nan)}, "x must be finite"),
+        ({"X": torch.full((4, DIM), torch.nan).double()}, "x must be finite"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
-    given = {"X": torch.rand(4, DIM), "Y": torch.rand(4, 1), "G": torch.rand(4, DIM)} | arguments
+    X, Y, G = observed(4)
+    given = {"X": X, "Y": Y, "G": G} | arguments
     with pytest.raises(ValueError, match=message):
         IndependentGradientGP(**given)
 

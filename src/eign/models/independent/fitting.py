@@ -56,9 +56,27 @@ def fit(model: ModelT) -> ModelT:
     """Maximum a posteriori hyperparameters, in place; returns the model.
 
     The first fit has several starts; later ones, also of a model that `append` made, start from the previous optimum.
+
+    Raises:
+        TypeError: It is no model of eign.
     """
+    given: object = model
+    if isinstance(given, type) or not hasattr(given, "fit_hyperparameters"):
+        raise TypeError(_what_to_fit(given))
     model.fit_hyperparameters()
     return model
+
+
+def _what_to_fit(given: object) -> str:
+    """That this is not one of our models, with the call that was meant."""
+    name = f"the class {given.__name__}" if isinstance(given, type) else f"an object of {type(given).__name__}"
+    if hasattr(given, "models"):
+        call = "for model in models.models: eign.models.fit(model)"
+    elif hasattr(given, "likelihood"):
+        call = "botorch.fit.fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))"
+    else:
+        call = "eign.models.fit(eign.models.JointGradientGP(X, Y, G))"
+    return f"{name} is not a model that eign.models.fit fits; write {call}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

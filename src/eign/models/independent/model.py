@@ -6,10 +6,10 @@ from typing import Any, Final, Literal, NamedTuple, final
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from eign.arrays import Array
 from eign.data import Observations, Standardization, standardize_independent
+from eign.models.first_derivatives import first_derivatives_only
 from eign.models.independent.fitting import Fit, WarmStart, fit_problems
 from eign.models.independent.hyperparameters import Hyperparameters
 from eign.models.independent.map_objective import FitProblem
@@ -24,7 +24,7 @@ from eign.models.independent.processes import (
 )
 from eign.models.kernels import correlation
 from eign.models.posteriors import GradientPosterior
-from eign.models.tensors import as_array, as_observations
+from eign.models.tensors import as_array, as_double, as_observations
 from eign.models.value_model import ObservedModel
 from eign.numerics.threads import single_threaded_blas
 
@@ -181,7 +181,7 @@ class IndependentGradientGP(ObservedModel):
 
     def gradient_posterior(self, X: Tensor) -> GradientPosterior:
         """The posterior of each partial derivative at each point, `... x d -> ... x d`; differentiable once."""
-        points = X.to(torch.float64)
+        points = as_double(X)
         flat = points.reshape(-1, points.shape[-1])
         mean, variance = _PartialDerivatives.apply(flat, self)  # type: ignore[no-untyped-call]
         return GradientPosterior(mean.reshape(points.shape), variance.reshape(points.shape))
@@ -298,7 +298,7 @@ class _PartialDerivatives(torch.autograd.Function):
         return result.grad_mean, result.grad_variance
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, mean: Tensor, variance: Tensor) -> tuple[Tensor, None]:
         """Row vectors times Jacobians."""
         mean_jacobian, variance_jacobian = ctx.saved_tensors

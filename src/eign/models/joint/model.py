@@ -33,7 +33,7 @@ from eign.models.joint.moments import (
     value_moments,
     value_moments_and_gradients,
 )
-from eign.models.tensors import as_array, as_observations
+from eign.models.tensors import as_array, as_double, as_observations
 from eign.models.value_model import ObservedModel
 from eign.numerics.cholesky import FactorizationError
 from eign.numerics.lbfgs import Minimum
@@ -222,7 +222,7 @@ class JointGradientGP(ObservedModel):
 
     def joint_posterior(self, X: Tensor) -> VectorPosterior:
         """Of (f, grad f) at each point, `... x d -> ... x (d+1), ... x (d+1) x (d+1)`; differentiable once in X."""
-        mean, covariance = differentiable_joint(self._conditioned(), X.to(torch.float64))
+        mean, covariance = differentiable_joint(self._conditioned(), as_double(X))
         return self._vectors_in_given_units(mean, covariance)
 
     def gradient_posterior(self, X: Tensor) -> VectorPosterior:

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from eign.arrays import Array
 from eign.models.derivative_kernels import (
@@ -28,6 +27,7 @@ from eign.models.derivative_kernels import (
     covariance_blocks_vjp,
     prior_variances,
 )
+from eign.models.first_derivatives import first_derivatives_only
 from eign.models.joint.covariance import covariance_matrix
 from eign.models.joint.fitting import (
     FactoredRows,
@@ -264,7 +264,7 @@ class _Blocks(torch.autograd.Function):
         return torch.from_numpy(covariance_blocks(terms, delta.detach().numpy(), left=left, right=right))
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor, None, None, None]:
         """The gradient by the differences."""
         (delta,) = ctx.saved_tensors
@@ -282,7 +282,7 @@ class _Whiten(torch.autograd.Function):
         return torch.from_numpy(whiten(lower, np.array(rows.detach().numpy(), order="C")))
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor, None]:
         """L^{-T} applied to the cotangent."""
         return torch.from_numpy(unwhiten(ctx.lower, np.array(cotangent.numpy(), order="C"))), None

@@ -26,7 +26,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from eign.arrays import Array
 from eign.models.derivative_kernels import (
@@ -37,6 +36,7 @@ from eign.models.derivative_kernels import (
     profile_derivatives,
     slope_at_zero,
 )
+from eign.models.first_derivatives import first_derivatives_only
 from eign.models.joint.moments import SMALLEST_VARIANCE, ValueRows
 from eign.models.spanned.span import Position
 from eign.models.spanned.split import SplitRows, unit_term
@@ -245,7 +245,7 @@ class _Profile(torch.autograd.Function):
         return torch.from_numpy(np.asarray(value))
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor, None, None]:
         """Half of the next derivative."""
         (slope,) = ctx.saved_tensors
@@ -263,7 +263,7 @@ class _Whiten(torch.autograd.Function):
         return torch.from_numpy(whiten(lower, flat)).reshape(vectors.shape)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor, None]:
         """L^{-T} applied to the cotangent."""
         flat = np.array(cotangent.numpy().reshape(math.prod(cotangent.shape[:-1]), -1 if cotangent.numel() else 0))

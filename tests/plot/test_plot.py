@@ -44,6 +44,30 @@ def line(axes, label):
     return next(artist for artist in axes.get_lines() if artist.get_label() == label)
 
 
+@pytest.mark.parametrize("draw", [plot.slice, plot.contour])
+class TestWhatIsNoOptimizer:
+    @pytest.mark.parametrize("run", [eign.minimize, eign.maximize])
+    def test_a_result_is_answered_with_lines_that_work(self, draw, run):
+        sign = 1.0 if run is eign.minimize else -1.0
+        bounds = [(-1.0, 2.0), (0.0, 4.0)]
+        result = run(lambda x: tuple(sign * part for part in bowl(x)), bounds, budget=6, method="random", seed=0)
+        with pytest.raises(TypeError, match="the result of a run has its evaluations and no model") as caught:
+            draw(result)
+        scope = {"eign": eign, "bounds": bounds, "result": result}
+        exec("\n".join(line.strip() for line in str(caught.value).splitlines()[1:3]), scope)
+        optimizer = scope["optimizer"]
+        assert_array_equal(optimizer.best.x, result.x)
+        draw(optimizer)
+
+    def test_a_study_is_to_be_opened(self, draw):
+        with pytest.raises(TypeError, match=r"eign.Optimizer.view\('run.study'\)"):
+            draw("run.study")
+
+    def test_anything_else_is_named(self, draw):
+        with pytest.raises(TypeError, match=r"expected an eign.Optimizer, got list"):
+            draw([1.0, 2.0])
+
+
 class TestOutlook:
     def test_says_where_the_next_point_will_be_and_changes_nothing(self):
         optimizer = told.__wrapped__()

@@ -96,6 +96,12 @@ class ObservedModel(ValueModel):
         """Empty: this is one model."""
         return torch.Size()
 
+    def __repr__(self) -> str:
+        """What it is: data, kernel, noise, fitted or not."""
+        data, noise = self._observations, ", noise='learn'" if self.learns_noise else ""
+        seen = f"n={len(data)}, dim={data.dim}, gradients={int(data.has_grad.any(axis=1).sum())}"
+        return f"{type(self).__name__}({seen}, kernel={self.kernel!r}{noise}, fitted={self.is_fitted})"
+
     @property
     def observations(self) -> Observations:
         """The data, in the units given."""
@@ -198,6 +204,11 @@ class ConditionedGP(ValueModel):
             raise ValueError(f"Y has shape {tuple(Y.shape)}, expected (..., {X.shape[-2]}, 1) for X {tuple(X.shape)}")
         self._model = model
         self._x, self._y, self._given_noise = x, y.squeeze(-1), noise
+
+    def __repr__(self) -> str:
+        """What was conditioned on what."""
+        batch = f", batch_shape={tuple(self.batch_shape)}" if self.batch_shape else ""
+        return f"{type(self).__name__}(n={self._x.shape[-2]}{batch}, model={self._model!r})"
 
     @property
     def batch_shape(self) -> torch.Size:

@@ -1,5 +1,7 @@
 """What cuts through an optimizer have in common: where they go, and how strongly points beside them are drawn."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -66,8 +68,12 @@ def read_cut(optimizer: Optimizer, coordinates: tuple[int | str, ...], at: Any) 
     """The cut through a point (d,), or a dict, or the best point if that is None.
 
     Raises:
+        TypeError: it is no optimizer, but the result of a run, say.
         ValueError: a coordinate is unknown, fixed or named twice, or the point has the wrong shape.
     """
+    given: object = optimizer
+    if not isinstance(given, Optimizer):
+        raise TypeError(_how_to_get_an_optimizer(given))
     box = optimizer.box
     indices = tuple(_free_index(box, coordinate) for coordinate in coordinates)
     if len(set(indices)) < len(indices):
@@ -78,6 +84,21 @@ def read_cut(optimizer: Optimizer, coordinates: tuple[int | str, ...], at: Any) 
     if point.shape != (box.dim,):
         raise ValueError(f"at has shape {point.shape}, expected ({box.dim},): one point in user units")
     return Cut(box, point, indices)
+
+
+def _how_to_get_an_optimizer(given: object) -> str:
+    """That a picture of a model needs an optimizer, with the lines that make one."""
+    if isinstance(given, Mapping) and "history" in given:
+        sign = ", maximize=True" if given.get("maximize") else ""
+        return (
+            "the result of a run has its evaluations and no model; tell them to an optimizer and draw that:\n"
+            f'    optimizer = eign.Optimizer(bounds, method="log-ei"{sign})\n'
+            "    optimizer.tell(result.history.x, result.history.y, result.history.grad)\n"
+            "A run with storage=FILE has one already: eign.Optimizer.view(FILE)"
+        )
+    if isinstance(given, str | Path):
+        return f"expected an eign.Optimizer; if that is the file of a study: eign.Optimizer.view({str(given)!r})"
+    return f"expected an eign.Optimizer, got {type(given).__name__}"
 
 
 def _free_index(box: Box, coordinate: int | str) -> int:

@@ -67,8 +67,14 @@ class Study:
         study = cls(Definition.from_json(definition), State.from_json(state), gain=state.get("expected_improvement"))
         # The strategy, and with it torch, is loaded when something is proposed: a look at a study needs neither.
         study._is_restored = False
-        for event in events:
-            study._fold(event_from_json(event), study._state)
+        if study._state.dim != study.box.free_dim:
+            raise ValueError(f"the state has {study._state.dim} coordinates, and the box {study.box.free_dim}")
+        for number, event in enumerate(events, start=1):
+            try:
+                study._fold(event_from_json(event), study._state)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"event {number}: {error}") from error
+        study.box.to_unit(study.pending.x)  # refuses points outside
         return study
 
     def to_json(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ their time on it, so the problems that run are stored without gaps, and a round 
 | F | free coordinates: not held at a bound by a gradient that points out of the box | `B x p` |
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -281,8 +282,10 @@ def _largest(vectors: Array) -> Array:
 def _factors(pairs: Array) -> Array:
     """What makes s'y = 1 of the pairs `... x 2 x p`: 1 / sqrt(s'y), or 0 where the function does not curve upwards."""
     steps, changes = pairs[..., 0, :], pairs[..., 1, :]
-    inner = np.vecdot(steps, changes)
-    curved = inner > _SMALLEST_COSINE * np.sqrt(np.vecdot(steps, steps) * np.vecdot(changes, changes))
+    # A change so large that its square is infinite says nothing: it then does not count as curved.
+    with np.errstate(over="ignore", invalid="ignore"):
+        inner = np.vecdot(steps, changes)
+        curved = inner > _SMALLEST_COSINE * np.sqrt(np.vecdot(steps, steps) * np.vecdot(changes, changes))
     return np.asarray(curved / np.sqrt(np.where(curved, inner, 1.0)))
 
 
@@ -302,4 +305,12 @@ def _newest_scale(pairs: Array, q: Array) -> Array:
 
 
 def _solve(matrices: Array, vectors: Array) -> Array:
-    return np.asarray(np.linalg.solve(matrices, vectors[..., None])[..., 0], dtype=np.float64)
+    try:
+        return np.asarray(np.linalg.solve(matrices, vectors[..., None])[..., 0], dtype=np.float64)
+    except np.linalg.LinAlgError:
+        # Entries of very different size leave no pivot: where that is so, the gradient is not bent.
+        solved, every = vectors.copy(), np.broadcast_to(matrices, (*vectors.shape, vectors.shape[-1]))
+        for matrix, vector, place in zip(every, vectors, solved, strict=True):
+            with contextlib.suppress(np.linalg.LinAlgError):
+                place[:] = np.linalg.solve(matrix, vector)
+        return solved

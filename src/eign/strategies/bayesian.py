@@ -25,6 +25,7 @@ from eign.models.surrogates import Kind, Surrogate, with_stand_ins
 from eign.search import maximize
 from eign.space import contains
 from eign.strategies.design import N_INIT, initial_proposal, is_initial
+from eign.strategies.magnitudes import Computable
 from eign.strategies.options import Option, at_least, fixed_hyperparameters, flag, noise_level, one_of, whole
 from eign.strategies.strategy import Belief, Proposal, State, Strategy
 from eign.strategies.surrogate_fit import fitted_surrogate, is_noisy
@@ -210,6 +211,19 @@ class Bayesian(Strategy):
         """A point of the design, or what the rule picks."""
         if is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
+        if state.options["hyperparameters"] is not None:  # they are in the units of y
+            return self._proposed(state, data, pending)
+        within = Computable(data)
+        if not within.is_extreme:
+            return self._proposed(state, data, pending)
+        # A fit to fewer values may have been in other units altogether.
+        anew = replace(state, options={**state.options, "refit": 0.0})
+        proposal, learned = self._proposed(anew, within.data, pending)
+        gain = float(within.outside(np.array(proposal.expected_improvement)))
+        return proposal._replace(expected_improvement=gain), replace(learned, options=state.options)
+
+    def _proposed(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
+        """What the rule picks."""
         model, state = fitted_surrogate(self._kind(data), state, data)
         choice = self._choice(model, state, data, pending)
         point = self._pick(choice, data).x
@@ -230,9 +244,12 @@ class Bayesian(Strategy):
         has_surrogate = "fitted" in state.memory or state.options["hyperparameters"] is not None
         if not (is_noisy(data, state.options) and has_surrogate):
             return data.y
-        kind = self._kind(data)
-        model, _ = fitted_surrogate(kind, replace(state, options={**state.options, "refit": np.inf}), data)
-        return np.asarray(model.moments(torch.tensor(data.x))[0].numpy())
+        within = Computable(data) if state.options["hyperparameters"] is None else None
+        seen = data if within is None else within.data
+        options = {**state.options, "refit": 0.0 if within is not None and within.is_extreme else np.inf}
+        model, _ = fitted_surrogate(self._kind(seen), replace(state, options=options), seen)
+        means = np.asarray(model.moments(torch.tensor(seen.x))[0].numpy())
+        return means if within is None else within.outside(means)
 
     def _choice(self, model: Surrogate, state: State, data: Observations, pending: Array) -> Choice:
         seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])

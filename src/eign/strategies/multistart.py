@@ -5,7 +5,7 @@ How SciPy's program, which calls the function, becomes a method that is asked an
 
 import math
 from collections.abc import Mapping
-from typing import final
+from typing import Final, final
 
 import numpy as np
 from scipy.optimize import minimize
@@ -17,6 +17,9 @@ from eign.strategies.design import N_INIT
 from eign.strategies.local_runs import Replay, next_point
 from eign.strategies.options import Option, more_than
 from eign.strategies.strategy import Proposal, State, Strategy
+
+# Values and slopes of a descent, in units of its first step, are at most so large: SciPy takes no infinite ones.
+_STEEPEST: Final = 1e100
 
 
 class _Needed(Exception):  # noqa: N818  # no error: this is how the replay leaves SciPy's loop
@@ -80,10 +83,11 @@ def replay(start: Array, data: Observations, options: Mapping[str, float]) -> Re
         value += float(gradient @ (point - data.x[row]))
         if is_start:
             offset, scale = value, options["first_step"] / (math.hypot(*gradient) or 1.0)
-        descent = -scale * (value - offset)
+        descent = float(np.clip(-scale * (value - offset), -_STEEPEST, _STEEPEST))
         if descent <= best[0]:
             best = (descent, point.copy())
-        return descent, -scale * gradient
+        with np.errstate(over="ignore"):
+            return descent, np.clip(-scale * gradient, -_STEEPEST, _STEEPEST)
 
     bounds = [(0.0, 1.0)] * len(start)
     settings = {"ftol": options["ftol"], "gtol": options["gtol"] * options["first_step"]}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, final
 
 import numpy as np
 
-from eign.arrays import Array
+from eign.arrays import Array, whole_number
 from eign.data import Observations
 from eign.space import Box
 from eign.strategies.options import Option, resolve
@@ -80,7 +80,15 @@ class State:
         known = {name: value for name, value in stored.items() if name not in _FORMER}
         if not {"dim", "seed", "options"} <= set(known) <= set(cls.__slots__):
             raise ValueError(f"expected a state stored as {', '.join(cls.__slots__)}, got {', '.join(stored)}")
-        return cls(**known)
+        state = cls(**known)
+        counts = (state.dim, state.seed, state.asked, state.told)
+        if any(whole_number(count, least=0) is None for count in counts) or not isinstance(state.noisy, bool | None):
+            raise ValueError(f"dim, seed, asked, told = {counts} and noisy = {state.noisy!r} make no state")
+        if not all(isinstance(known.get(name, {}), Mapping) for name in ("options", "memory")):
+            raise ValueError("expected the options and the memory of a state as tables")
+        if not all(isinstance(span, int | float) for span in state.decades):
+            raise ValueError(f"expected numbers for decades, got {state.decades!r}")
+        return state
 
 
 class Surrogate(Protocol):

@@ -13,7 +13,7 @@ import numpy as np
 from eign._version import __version__
 from eign.arrays import whole_number
 from eign.space import Box
-from eign.study.gradient_check.check import GradientCheck
+from eign.study.gradient_check.check import GradientCheck, checked_mode
 
 Seed = int | np.random.Generator | np.random.RandomState | None
 
@@ -66,8 +66,22 @@ class Definition:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Definition":
-        """The definition that `to_json` described."""
-        return cls(**{**stored, "box": Box.from_json(stored["box"])})
+        """The definition that `to_json` described.
+
+        Raises:
+            ValueError: it described none.
+        """
+        needed = {"box", "method", "seed", "maximize", "check_gradients", "versions"}
+        if not needed <= set(stored) <= {*needed, "budget"}:
+            expected = ", ".join(cls.__slots__)
+            raise ValueError(f"expected a definition stored as {expected}, got {', '.join(map(str, stored))}")
+        method, seed, maximize, versions = (stored[name] for name in ("method", "seed", "maximize", "versions"))
+        if not isinstance(method, str) or not isinstance(maximize, bool) or whole_number(seed, least=0) is None:
+            raise ValueError(f"method = {method!r}, seed = {seed!r}, maximize = {maximize!r} define no study")
+        if not isinstance(versions, dict) or not all(isinstance(text, str) for text in versions.values()):
+            raise ValueError(f"expected versions by package, got {versions!r}")
+        mode, budget = checked_mode(stored["check_gradients"]), checked_budget(stored.get("budget"))
+        return cls(Box.from_json(stored["box"]), method, seed, maximize, mode, budget, versions)
 
 
 def checked_budget(budget: Any) -> int | None:

@@ -113,8 +113,10 @@ def event_from_json(stored: Mapping[str, Any]) -> Event:
         ValueError: it describes none.
     """
     match stored:
-        case {"event": "ask", "x": x, "reasons": reasons}:
-            return Ask(np.array(x, dtype=np.float64), tuple(reasons), tuple(stored.get("expected_improvements", ())))
+        case {"event": "ask", "x": list(x), "reasons": list(reasons)} if all(isinstance(r, str) for r in reasons):
+            gains = stored.get("expected_improvements", ())
+            numbers = tuple(None if gain is None else float(gain) for gain in gains)
+            return Ask(np.array(x, dtype=np.float64), tuple(reasons), numbers)
         case {"event": "tell", "observations": observations}:
             return Tell(Observations.from_json(observations))
         case {"event": "retract", "x": x}:

@@ -181,7 +181,7 @@ def _run(
     box = _box(bounds)
     evaluations, first = checked_budget(budget) or 20 + 20 * box.dim, _first_points(x0, box)
     reserved = _reserved(polish, evaluations)
-    study = Optimizer if not (resume and as_path(storage).exists()) else _resumed
+    study = _begun_or_resumed if resume else Optimizer
     with (
         orderly_end(),
         hire(workers, task, timeout=timeout) as hired,
@@ -238,6 +238,21 @@ def _reporting(callback: Callable[..., object]) -> Callable[[OptimizeResult], ob
     if len(parameters) == 1 and parameters[0].name == "intermediate_result":
         return lambda result: callback(intermediate_result=result)
     return callback
+
+
+def _begun_or_resumed(box: Box, *, storage: Any, **settings: Any) -> Optimizer:
+    """The study in the file, or a new one; whoever begins it at the same moment and is second goes on with the first's.
+
+    Raises:
+        ValueError: The file holds another study.
+        StorageError: Another process has it.
+    """
+    if not as_path(storage).exists():
+        try:
+            return Optimizer(box, storage=storage, **settings)
+        except FileExistsError:
+            pass
+    return _resumed(box, storage=storage, **settings)
 
 
 def _resumed(

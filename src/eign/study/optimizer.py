@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
 
@@ -14,7 +15,7 @@ from eign.strategies.registry import strategy
 from eign.study.definition import Definition, Seed, checked_budget, checked_seed
 from eign.study.gradient_check.check import GradientCheck, checked_mode
 from eign.study.outlook import Outlook
-from eign.study.storage.file_format import Contents, StorageError
+from eign.study.storage.file_format import Contents, StorageError, damaged
 from eign.study.storage.study_file import StudyFile, as_path, read_study
 from eign.study.study import Study
 
@@ -102,12 +103,8 @@ class Optimizer:
             FileNotFoundError: there is no such file.
             StorageError: another process holds the study, or the file is no study, damaged or of a newer format.
         """
-        file = StudyFile.open(as_path(storage), wait=wait)
-        try:
-            study = _study_of(file.contents)
-        except BaseException:
-            file.close()
-            raise
+        path = as_path(storage)
+        file, study = StudyFile.open(path, lambda contents: _study_of(contents, path), wait=wait)
         study.file = file
         if reissue:
             study.pending.unclaim()
@@ -116,7 +113,8 @@ class Optimizer:
     @classmethod
     def view(cls, storage: Any) -> "Optimizer":
         """A study as its file is now, to look at: also while another process holds it. `ask` and `tell` are errors."""
-        study = _study_of(read_study(as_path(storage)))
+        path = as_path(storage)
+        study = _study_of(read_study(path), path)
         study.is_view = True
         return cls._of(study)
 
@@ -277,8 +275,16 @@ class Optimizer:
             error.add_note(f"and at the end of the block: {second}")
 
 
-def _study_of(contents: Contents) -> Study:
-    return Study.from_json(contents.definition, contents.state, contents.events)
+def _study_of(contents: Contents, path: Path) -> Study:
+    """The study that a file describes.
+
+    Raises:
+        StorageError: it describes none, though its checksums are right: somebody else has written it.
+    """
+    try:
+        return Study.from_json(contents.definition, contents.state, contents.events)
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
 
 
 def _check_resolution(box: Box) -> None:

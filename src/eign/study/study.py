@@ -27,6 +27,7 @@ from eign.study.definition import Definition
 from eign.study.events import Ask, Event, Retract, Tell, event_from_json
 from eign.study.gradient_check.check import PROBE, new_faults, probe_point
 from eign.study.gradient_check.faults import GradientWarning, message
+from eign.study.gradient_check.neighbours import NearPairs
 from eign.study.pending import Pending
 from eign.study.stopping import Convergence, convergence
 from eign.study.storage.file_format import StorageError
@@ -55,6 +56,8 @@ class Study:
         self._before_proposal = (state, list(self._gains))
         self._is_restored = True
         self._best_row: int | None = None
+        # What the gradient check has seen: each tell adds to it, so that none looks at everything again.
+        self._near, self._probes = NearPairs(), 0
         self._warned = self._warned_of_contradiction = False
         self._mutex = threading.RLock()
 
@@ -67,8 +70,14 @@ class Study:
         study = cls(Definition.from_json(definition), State.from_json(state), gain=state.get("expected_improvement"))
         # The strategy, and with it torch, is loaded when something is proposed: a look at a study needs neither.
         study._is_restored = False
-        for event in events:
-            study._fold(event_from_json(event), study._state)
+        if study._state.dim != study.box.free_dim:
+            raise ValueError(f"the state has {study._state.dim} coordinates, and the box {study.box.free_dim}")
+        for number, event in enumerate(events, start=1):
+            try:
+                study._fold(event_from_json(event), study._state)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"event {number}: {error}") from error
+        study.box.to_unit(study.pending.x)  # refuses points outside
         return study
 
     def to_json(self) -> dict[str, Any]:
@@ -228,6 +237,7 @@ class Study:
         match event:
             case Ask(x, reasons, gains):
                 self.pending.add(x, reasons)
+                self._probes += reasons.count(PROBE)
                 self._gains += [gain for gain in gains if gain is not None]
             case Tell(told):
                 data = self._inside(told)
@@ -238,6 +248,7 @@ class Study:
                 kept = np.flatnonzero(~self._rows_at(x))
                 self.data, self.history = self.data[kept], self.history[kept]
                 self.reasons = [self.reasons[row] for row in kept]
+                self._near = NearPairs()
         self.log.append(event)
         self._state = state
         self._before_proposal = (state, list(self._gains))
@@ -251,7 +262,8 @@ class Study:
         """So many points that nobody has been given: one for the gradient check, if that is due, and the method's."""
         pending, state = self.pending.units, self.state
         with pinned_threads():
-            probe = probe_point(self.definition.check_gradients, self.data, self._widths(), pending, self.probes())
+            mode, widths = self.definition.check_gradients, self._widths()
+            probe = probe_point(mode, self.data, widths, pending, self._probes, self._near)
         probes = np.empty((0, self.box.free_dim)) if probe is None else probe[None]
         proposals, state = self._proposals(state, np.concatenate([pending, probes]), count - len(probes))
         points = self.box.from_unit(np.concatenate([probes, *(proposal.x[None] for proposal in proposals)]))
@@ -287,7 +299,7 @@ class Study:
 
     def probes(self) -> int:
         """Points asked for to check the gradient."""
-        return sum(event.reasons.count(PROBE) for event in self.log if isinstance(event, Ask))
+        return self._probes
 
     def _widths(self) -> Array:
         """What the cube's units are in the user's at each point told, `n x d`."""
@@ -320,7 +332,7 @@ class Study:
         if self._warned or not mode:
             return
         with pinned_threads():
-            found = new_faults(mode, self.data, self._widths(), before)
+            found = new_faults(mode, self.data, self._widths(), before, self._near)
         if found:
             self._warned = True
             free = np.flatnonzero(self.box.free).tolist()

@@ -1,5 +1,6 @@
 """The tables of a report, as rows of text."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
@@ -53,7 +54,16 @@ def as_markdown_table(table: Table) -> str:
 
 
 def _row(cells: tuple[str, ...]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(without_tags(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def without_tags(text: str) -> str:
+    """Text for Markdown, in one line, whose tags are shown and not obeyed; Markdown lets HTML through.
+
+    >>> without_tags("p < 0.05 <script>")
+    'p < 0.05 &lt;script>'
+    """
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", " ".join(text.splitlines()))
 
 
 Published = Mapping[tuple[str, str], Mapping[int, MeanAndError]]

@@ -7,6 +7,7 @@ it, so that a longer run begins as the shorter one.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, final
@@ -127,7 +128,7 @@ class Experiment:
     """Problems times methods.
 
     Attributes:
-        id: A short name, as the terminal takes it.
+        id: A short name, as the terminal takes it and files are called: letters, digits, `-`, `_` and `.`.
         title: One line.
         problems: With different labels.
         methods: With different labels.
@@ -143,6 +144,9 @@ class Experiment:
     quick: bool = False
 
     def __post_init__(self) -> None:
+        # Figures are written under this name: with `../` in it they would be elsewhere.
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", self.id):
+            raise ValueError(f"id = {self.id!r}: expected letters, digits, '-', '_' and '.', as in a file's name")
         for kind, specs in (("problem", self.problems), ("method", self.methods)):
             if not specs:
                 raise ValueError(f"experiment {self.id!r} has no {kind}")

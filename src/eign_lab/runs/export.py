@@ -83,10 +83,19 @@ class ExportedResults:
 
     @classmethod
     def read(cls, path: str | Path) -> "ExportedResults":
-        """All runs of an exported file."""
+        """All runs of an exported file.
+
+        Raises:
+            ValueError: it is something else.
+        """
         import pandas as pd
 
-        table = pd.read_parquet(path, engine="pyarrow")
+        try:
+            table = pd.read_parquet(path, engine="pyarrow")
+        except ValueError as error:  # what pyarrow raises for a file that is no Parquet is one
+            raise ValueError(f"{path} is not an export of results: {error}") from error
+        if missing := [name for name in _COLUMNS if name not in table.columns]:
+            raise ValueError(f"{path} is not an export of results: it has no column {missing[0]!r}")
         columns = {name: table[name].to_numpy() for name in table.columns}
         starts = np.flatnonzero(columns["key"][1:] != columns["key"][:-1]) + 1
         bounds = [0, *starts.tolist(), len(table)] if len(table) else []
@@ -116,10 +125,10 @@ def open_results(path: str | Path) -> Results | ExportedResults:
     """A results file of either kind: SQLite, or Parquet as it was exported; a directory is one that was exported to.
 
     Raises:
-        ValueError: there is no such file.
+        ValueError: there is no such file, or it is something else; it is never written to.
     """
     place = Path(path)
     place = place / PARQUET if place.is_dir() else place
     if not place.is_file():
         raise ValueError(f"there is no results file {place}; eign paper makes one")
-    return ExportedResults.read(place) if place.suffix == ".parquet" else Results(place)
+    return ExportedResults.read(place) if place.suffix == ".parquet" else Results(place, read_only=True)

@@ -69,7 +69,7 @@ def collect(results: Records, experiment: Experiment, seeds: Iterable[int]) -> d
 
 # `log` is what it takes to go on: NULL for a run that came from an export.
 _SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS runs (
+CREATE TABLE runs (
     key TEXT PRIMARY KEY,
     spec TEXT NOT NULL,
     error TEXT,
@@ -78,28 +78,38 @@ CREATE TABLE IF NOT EXISTS runs (
     log BLOB
 )
 """
+_COLUMNS: Final = {"key", "spec", "error", "trace", "timing", "log"}
 
 
 @final
 class Results:
-    """The results file. Only the process that hands out the tasks opens it, so that there is nothing to lock.
+    """The results file. Only the process that hands out the tasks writes it, so that there is nothing to lock.
 
     >>> with Results(":memory:") as results:
     ...     len(results)
     0
     """
 
-    def __init__(self, path: str | Path) -> None:
-        """Open the file, or start a new one."""
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
+        """Open the file, or start a new one; one that is only read is never changed.
+
+        Raises:
+            ValueError: it is something else.
+        """
         self._path = str(path)
+        name = f"{Path(path).absolute().as_uri()}?mode=ro" if read_only else self._path
         # A report may be reading: wait for it.
-        self._database = sqlite3.connect(self._path, timeout=60.0)
+        self._database = sqlite3.connect(name, timeout=60.0, uri=read_only)
         try:
-            self._database.execute(_SCHEMA)
-            self._database.execute("SELECT trace FROM runs LIMIT 1")
-        except sqlite3.DatabaseError as error:
+            # A file of another program gets no table of ours.
+            if not read_only and not self._database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                self._database.execute(_SCHEMA)
+            _check_schema(self._database)
+        except (sqlite3.DatabaseError, ValueError) as error:
             self._database.close()
-            raise ValueError(f"{self._path} is not a results file of this version: {error}") from error
+            raise ValueError(
+                f"{self._path} is not a results file of this version: {error}; it was left as it is"
+            ) from error
 
     def save(self, spec: RunSpec, log: RunLog) -> None:
         """Store a run as far as it has come; committed before this returns."""
@@ -160,6 +170,19 @@ class Results:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _check_schema(database: sqlite3.Connection) -> None:
+    """Refuse what has not our table: a view of its name could be a query without end.
+
+    Raises:
+        ValueError: with the reason.
+    """
+    if ("table",) not in database.execute("SELECT type FROM sqlite_master WHERE name = 'runs'").fetchall():
+        raise ValueError("it has no table 'runs'")
+    columns = {row[1] for row in database.execute("PRAGMA table_info(runs)")}
+    if missing := _COLUMNS - columns:
+        raise ValueError(f"its table 'runs' has no column {min(missing)!r}")
 
 
 def _row(record: RunRecord, log: bytes | None) -> tuple[object, ...]:

@@ -163,6 +163,20 @@ class TestReport:
             assert (tmp_path / "figures" / "ablation.svg").exists() == svg
             assert ("[SVG](figures/ablation.svg)" in text) == svg
 
+    def test_no_text_of_an_experiment_becomes_part_of_the_page(self, tmp_path):
+        script = "\"'><script>alert(1)</script>"
+        problem = replace(ABLATION.problems[0], label=script)
+        methods = tuple(replace(method, label=method.label + script) for method in ABLATION.methods[:2])
+        crafted = replace(ABLATION, title=script, problems=(problem,), methods=methods)
+        half = made_up_results([crafted], range(3), keep=lambda problem, method, seed: 1.0 if seed else 0.5)
+        report = make_report(half, tmp_path, [crafted], {})
+        page, text = as_page(report), as_markdown(report, tmp_path)
+        assert page.count("&lt;script&gt;alert(1)") > 3
+        assert "<script>alert" not in page
+        assert "\"'>" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+        assert "&lt;script>alert(1)" in text
+        assert "<script" not in text
+
     def test_nothing_at_all(self, tmp_path):
         report = make_report(ExportedResults({}), tmp_path, [EXPERIMENTS["ablation"]], {})
         assert not report.is_trial

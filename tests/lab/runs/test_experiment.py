@@ -147,6 +147,12 @@ def test_two_of_a_label_are_refused():
         Experiment("none", "", (PROBLEM,), ())
 
 
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "a/b", "..", "", "a b", "<b>"])
+def test_an_id_that_is_no_name_of_a_file_is_refused(name):
+    with pytest.raises(ValueError, match=r"id = .*expected letters, digits"):
+        Experiment(name, "", (PROBLEM,), SMALL.methods)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [({"initial": 10}, "initial = 10 is not between 1 and budget = 9"), ({"checkpoints": (3, 10)}, r"\[10\]")],

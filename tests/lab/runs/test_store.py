@@ -1,6 +1,8 @@
 """The results file, its records and its export."""
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -148,3 +150,45 @@ def test_other_files_are_refused(tmp_path):
         Results(other)
     with pytest.raises(ValueError, match="there is no results file"):
         open_results(tmp_path / "missing.sqlite")
+
+
+@pytest.mark.parametrize("kind", ["another program", "empty", "a view", "other columns"])
+def test_a_reader_never_writes_its_input(kind, tmp_path):
+    path = tmp_path / "given.sqlite"
+    statement = {
+        "another program": "CREATE TABLE orders (id INTEGER)",
+        "a view": "CREATE VIEW runs AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+        "other columns": "CREATE TABLE runs (key TEXT, distance REAL)",
+    }.get(kind)
+    path.touch()
+    if statement is not None:
+        with closing(sqlite3.connect(path)) as database:
+            database.execute(statement)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"given.sqlite is not a results file of this version: .*left as it is"):
+        open_results(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    if kind != "empty":
+        with pytest.raises(ValueError, match="is not a results file of this version"):
+            Results(path)
+        assert path.read_bytes() == before
+
+
+def test_a_results_file_is_read_where_it_cannot_be_written(filled):
+    before = filled.read_bytes()
+    with open_results(filled) as results:
+        assert results.seeds()
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            results.save(RunSpec("branin-2", "sobol", 0), RunLog())
+    assert filled.read_bytes() == before
+
+
+def test_other_parquet_files_are_refused(tmp_path):
+    path = tmp_path / "runs.parquet"
+    path.write_bytes(b"no such thing")
+    with pytest.raises(ValueError, match=r"runs.parquet is not an export of results"):
+        open_results(path)
+    pd.DataFrame({"distance": [1.0]}).to_parquet(path)
+    with pytest.raises(ValueError, match=r"runs.parquet is not an export of results: it has no column 'key'"):
+        open_results(path)

@@ -7,10 +7,10 @@ from eign import Box, problems
 from eign.data import Observations
 from eign.strategies.design import design_point
 from eign.study import GradientWarning, Optimizer, minimize
-from eign.study.gradient_check import neighbours
+from eign.study.events import Ask
 from eign.study.gradient_check.check import PROBE, new_faults
 from eign.study.gradient_check.faults import Fault, common_faults, hidden_changes, message, repaired_bounds
-from eign.study.gradient_check.neighbours import NEAR, judge
+from eign.study.gradient_check.neighbours import NEAR, NearPairs, judge
 from eign.study.gradient_check.probe import propose_probe
 from eign.study.handle import handle
 
@@ -288,11 +288,52 @@ def test_the_passive_mode_looks_at_many_points_told_at_once():
         opt.tell(x, [value for value, _ in answers], [-grad for _, grad in answers])
 
 
-def test_pairs_are_the_same_with_and_without_a_tree(monkeypatch):
-    x = np.random.default_rng(0).uniform(size=(150, 3))
-    x[75:] = x[:75] + np.random.default_rng(1).uniform(-2 * neighbours.NEAR, 2 * neighbours.NEAR, (75, 3))
-    by_hand = neighbours._near_pairs(x)
-    monkeypatch.setattr(neighbours, "_FEW", 0)
-    by_tree = neighbours._near_pairs(x)
-    assert 5 < len(by_hand) < 75
-    assert set(map(tuple, by_hand.tolist())) == set(map(tuple, by_tree.tolist()))
+def with_neighbours(count, dim=3):
+    """Points of which the second half is next to the first, some too far to be neighbours."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(count, dim))
+    x[count // 2 :] = x[: count - count // 2] + rng.uniform(-2 * NEAR, 2 * NEAR, (count - count // 2, dim))
+    return x
+
+
+def test_pairs_are_each_point_with_the_nearest_before_it_however_they_are_told():
+    x = with_neighbours(150)
+    distance = np.abs(x[:, None] - x[None]).max(axis=-1)
+    nearest = [(int(distance[row, :row].argmin()), row) for row in range(1, len(x))]
+    expected = [pair for pair in nearest if distance[pair] <= NEAR]
+    assert 5 < len(expected) < 40
+    one_by_one = NearPairs()
+    for count in range(1, len(x) + 1):
+        found = one_by_one.among(x[:count]).tolist()
+        assert found == [list(pair) for pair in expected if pair[1] < count]
+    assert NearPairs().among(x).tolist() == found
+    assert one_by_one.among(x[:80]).tolist() == NearPairs().among(x[:80]).tolist(), "the first of them again"
+
+
+def test_a_point_is_looked_at_once():
+    x, known = with_neighbours(60), NearPairs()
+    before = known.among(x).tolist()
+    assert before
+    elsewhere = np.concatenate([np.linspace(0.0, 1.0, 60)[:, None] * np.ones(3), [[0.5, 0.0, 0.5]]])
+    assert known.among(elsewhere).tolist() == before
+
+
+def test_pairs_are_enough_at_some_point():
+    x = 0.5 + 1e-5 * np.random.default_rng(0).normal(size=(500, 1))
+    assert NearPairs().among(x).tolist() == NearPairs().among(x[:21]).tolist()
+    assert len(NearPairs().among(x)) == 20
+
+
+def test_what_the_check_remembers_follows_from_the_log(tmp_path):
+    """After telling, retracting and resuming: the same as from all the data at once."""
+    with Optimizer(BOUNDS, method="sobol", seed=0, storage=tmp_path / "study.db") as opt:
+        for _ in range(15):
+            x = opt.ask()
+            opt.tell(x, *wavy(x))
+        opt.retract(opt.history.x[3])
+        resumed = Optimizer.view(tmp_path / "study.db")
+        for study in (handle(opt), handle(resumed)):
+            asks = [event for event in study.log if isinstance(event, Ask)]
+            assert study.probes() == sum(event.reasons.count(PROBE) for event in asks) > 0
+            x = study.data.x
+            assert study._near.among(x).tolist() == NearPairs().among(x).tolist() != []

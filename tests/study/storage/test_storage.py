@@ -296,7 +296,7 @@ class TestHolder:
         # The study's lock and name tag alone: a process that imports torch takes seconds to start.
         program = (
             "import sys; from pathlib import Path; from eign.study.storage.study_file import StudyFile;"
-            "file = StudyFile.open(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+            "file = StudyFile.open(Path(sys.argv[1]), len); print('open', flush=True); sys.stdin.read()"
         )
         child = subprocess.Popen(
             [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE

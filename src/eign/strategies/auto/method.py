@@ -109,7 +109,9 @@ class Auto(Strategy):
         memory = settled(memory, before.seen(data), before.points(pending))
         memory = _in_likelier_coordinates(state, memory, data)
         coordinates = _coordinates(state, logs=memory.logs)
-        proposal, state = self._proposed(state, memory, coordinates.seen(data), coordinates.points(pending))
+        # Values over hundreds of decades overflow here and there; what is not finite is never chosen.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            proposal, state = self._proposed(state, memory, coordinates.seen(data), coordinates.points(pending))
         return proposal._replace(x=coordinates.undo(proposal.x)), state
 
     def _proposed(self, state: State, memory: Memory, data: Observations, pending: Array) -> tuple[Proposal, State]:

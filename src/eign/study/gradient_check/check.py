@@ -11,7 +11,7 @@ import numpy as np
 from eign.arrays import Array
 from eign.data import Observations
 from eign.study.gradient_check.faults import Fault, GradientWarning, message
-from eign.study.gradient_check.neighbours import judge
+from eign.study.gradient_check.neighbours import NearPairs, judge
 from eign.study.gradient_check.probe import is_probed, propose_probe
 
 __all__ = ["PROBE", "GradientCheck", "GradientWarning", "checked_mode", "message", "new_faults", "probe_point"]
@@ -44,7 +44,14 @@ def checked_mode(mode: object) -> GradientCheck:
     raise ValueError(f"check_gradients={mode!r}, expected 'probe', 'passive' or False")
 
 
-def probe_point(mode: GradientCheck, data: Observations, widths: Array, pending: Array, number: int) -> Array | None:
+def probe_point(
+    mode: GradientCheck,
+    data: Observations,
+    widths: Array,
+    pending: Array,
+    number: int,
+    near: NearPairs | None = None,
+) -> Array | None:
     """The point `d` of the unit cube to ask for instead of the method's, if the check needs one.
 
     Args:
@@ -54,18 +61,21 @@ def probe_point(mode: GradientCheck, data: Observations, widths: Array, pending:
         pending: Points that were asked and not told, `m x d`. One next to a point that was told may be a probe, and
             then there is no other.
         number: Probes asked for so far.
+        near: The neighbours that are known, see `judge`.
     """
     if mode != "probe" or not data.has_grad.any() or is_probed(data, pending):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        return propose_probe(data, widths, np.concatenate([data.x, pending]), number)
+        return propose_probe(data, widths, np.concatenate([data.x, pending]), number, near)
 
 
-def new_faults(mode: GradientCheck, data: Observations, widths: Array, before: int) -> tuple[Fault, ...]:
+def new_faults(
+    mode: GradientCheck, data: Observations, widths: Array, before: int, near: NearPairs | None = None
+) -> tuple[Fault, ...]:
     """What is wrong with the gradients, if the observations from row `before` on are the first to show it."""
     if mode == "probe":
-        found = _by_neighbours(data, widths)
-        return () if found and _by_neighbours(data[:before], widths[:before]) else found
+        found = _by_neighbours(data, widths, near)
+        return () if found and _by_neighbours(data[:before], widths[:before], near) else found
     looks = sorted({max(4, factor * data.dim) for factor in _LOOKS})
     if mode == "passive" and any(before < count <= len(data) for count in looks):
         from eign.study.gradient_check.passive import likely_fault  # needs torch
@@ -76,8 +86,8 @@ def new_faults(mode: GradientCheck, data: Observations, widths: Array, before: i
     return ()
 
 
-def _by_neighbours(data: Observations, widths: Array) -> tuple[Fault, ...]:
+def _by_neighbours(data: Observations, widths: Array, near: NearPairs | None) -> tuple[Fault, ...]:
     if not data.has_grad.any():
         return ()
     with np.errstate(over="ignore", invalid="ignore"):
-        return judge(data, widths).found
+        return judge(data, widths, near).found

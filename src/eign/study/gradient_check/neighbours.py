@@ -10,7 +10,7 @@ another difference of the values. A pair rejects every fault, and the gradient a
 more than the bound and the noise. There is an alarm when a few pairs reject the gradient and one fault explains all.
 """
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +49,6 @@ _FACTORS: Final = (0.1, 10.0)
 _CLOSE_TO_ONE: Final = (0.7, 1.4)
 # PointPairs that are looked at for each coordinate: a search that has converged makes more than are needed.
 _PAIRS: Final = 10
-# Up to so many points all pairs are looked at: that takes less time than loading SciPy for a tree.
-_FEW: Final = 200
 
 
 class PointPairs(NamedTuple):
@@ -90,14 +88,47 @@ class Finding(NamedTuple):
     found: tuple[Fault, ...]
 
 
-def judge(data: Observations, widths: Array) -> Finding:
+@final
+class NearPairs:
+    """Which points are neighbours, found as they are told: each point is looked at once, and never again.
+
+    A pair is a point that has a value and slopes, and the nearest earlier one, if that is near enough. The first that
+    are found are enough, see `_PAIRS`, so that a study that has converged costs no more than one that searches.
+    """
+
+    def __init__(self) -> None:
+        """No points yet."""
+        self._seen = 0
+        self._found: list[tuple[int, int]] = []
+
+    def among(self, x: Array) -> NDArray[np.intp]:
+        """The pairs of rows, the earlier first, `m x 2`.
+
+        Args:
+            x: The informative points, `n x d`: those of the last call and new ones, or the first of them.
+        """
+        most = _PAIRS * (1 + x.shape[1])
+        for row in range(max(1, self._seen), len(x)):
+            if len(self._found) >= most:
+                break
+            distance = np.abs(x[:row] - x[row]).max(axis=1)
+            nearest = int(distance.argmin())
+            if distance[nearest] <= NEAR:
+                self._found.append((nearest, row))
+        self._seen = max(self._seen, len(x))
+        found = [pair for pair in self._found if pair[1] < len(x)]
+        return np.array(found, dtype=np.intp).reshape(-1, 2)
+
+
+def judge(data: Observations, widths: Array, known: NearPairs | None = None) -> Finding:
     """What the neighbours among the observations say of the gradients.
 
     Args:
         data: All that was told, in the unit cube.
         widths: What the cube's units are in the user's at each point, `n x d`: coordinates are swapped in those.
+        known: The neighbours of earlier calls with the first of these observations; it learns of the new ones.
     """
-    pairs = neighbours(data, widths)
+    pairs = neighbours(data, widths, known or NearPairs())
     bound = (np.abs(pairs.step) * pairs.bend).sum(axis=1) + pairs.noise
     rejected = np.abs(pairs.residual) > bound + GRADIENT_ERROR * pairs.scale
     hidden = hidden_changes(pairs.step, pairs.slope)
@@ -112,26 +143,11 @@ def judge(data: Observations, widths: Array) -> Finding:
     return Finding(int(rejected.sum()), alive, _convincing(candidates, pairs, rejecting))
 
 
-def _near_pairs(x: Array) -> NDArray[np.intp]:
-    """The rows of all pairs of points within NEAR of each other in every coordinate, the earlier first, `m x 2`."""
-    if len(x) <= _FEW:
-        earlier, later = np.triu_indices(len(x), 1)
-        near = np.abs(x[earlier] - x[later]).max(axis=1, initial=0.0) <= NEAR
-        return np.stack([earlier[near], later[near]], axis=1)
-    from scipy.spatial import cKDTree
-
-    return np.asarray(cKDTree(x).query_pairs(NEAR, p=np.inf, output_type="ndarray"))
-
-
-def neighbours(data: Observations, widths: Array) -> PointPairs:
+def neighbours(data: Observations, widths: Array, known: NearPairs) -> PointPairs:
     """Each point that has a value and slopes with the nearest earlier one, if that is near enough; in user units."""
     rows = is_informative(data)
     data, widths = data[rows], widths[rows]
-    found = _near_pairs(data.x)
-    distance = np.abs(data.x[found[:, 0]] - data.x[found[:, 1]]).max(axis=1, initial=0.0)
-    order = np.lexsort((found[:, 0], distance, found[:, 1]))
-    nearest = order[np.unique(found[order, 1], return_index=True)[1]][: _PAIRS * (1 + data.dim)]
-    a, b = found[nearest].T
+    a, b = known.among(data.x).T
     step = data.x[b] - data.x[a]
     told = data.has_grad[a] & data.has_grad[b]
     # A coordinate without slope is no obstacle where the pair does not move along it.

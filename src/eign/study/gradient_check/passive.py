@@ -29,9 +29,10 @@ from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from eign.arrays import Array
+from eign.arrays import Array, times_power
 from eign.data import Observations
 from eign.models import Hyperparameters, IndependentGradientGP, fit
+from eign.strategies.magnitudes import Computable
 from eign.study.gradient_check.faults import Fault, scaling
 
 _NODES, _WEIGHTS = (0.5 * part for part in np.polynomial.legendre.leggauss(7))
@@ -53,6 +54,8 @@ _LEAST_NOISE: Final = 1e-6
 _TRUST: Final = 4.0
 # Mean square of the residuals, in standard deviations, up to which values count as explained.
 _EXPLAINED: Final = 4.0
+# Coordinates whose widths have a larger ratio than this are not taken for each other.
+_WIDEST: Final = 1e50
 # So many of the most likely swaps are examined in full.
 _SWAPS_EXAMINED: Final = 10
 
@@ -115,12 +118,12 @@ def likely_fault(data: Observations, widths: Array) -> Fault | None:
         widths: What the cube's units are in the user's at each point, `n x d`: coordinates are swapped in those.
     """
     rows = data.has_y & data.has_grad.all(axis=1)
-    complete = data[rows]
+    complete = Computable(data[rows]).data if rows.any() else data[rows]
     spread = float(np.std(complete.y)) if len(complete) else 0.0
     if len(complete) < max(4, 2 * data.dim) or not spread > 0.0 or not complete.grad.any():
         return None
     start, end = _tree(complete.x)
-    pairs = _in_user_units(_integrate(complete, start, end), widths[rows][start])
+    pairs = _in_user_units(_integrate(complete, start, end), _comparable(widths[rows])[start])
     is_near = np.abs(complete.x[end] - complete.x[start]).max(axis=1) <= _NEAR
     near = _Pairs(*(part[is_near] for part in pairs))
     findings: list[_Finding] = []
@@ -136,6 +139,13 @@ def _tree(x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     distance = np.sqrt(((x[:, None] - x[None]) ** 2).sum(axis=-1))
     tree = minimum_spanning_tree(distance).tocoo()
     return tree.row.astype(np.int64), tree.col.astype(np.int64)
+
+
+def _comparable(widths: Array) -> Array:
+    """Widths whose squares exist: in units of the largest, as only their ratios matter, and of ratios that do exist."""
+    if widths.max() <= _WIDEST and widths.min() >= 1.0 / _WIDEST:
+        return widths
+    return np.maximum(times_power(widths, np.frexp(widths.max()), -1), 1.0 / _WIDEST)
 
 
 def _in_user_units(pairs: _Pairs, widths: Array) -> _Pairs:

@@ -17,6 +17,7 @@ from eign.study.gradient_check.neighbours import (
     GRADIENT_ERROR,
     NEAR,
     TINY,
+    NearPairs,
     is_informative,
     judge,
     known_variance,
@@ -43,7 +44,9 @@ _CANDIDATES: Final = 64
 _IRRATIONALS: Final = np.sqrt([5.0, 2.0, 3.0, 7.0, 11.0])
 
 
-def propose_probe(data: Observations, widths: Array, taken: Array, number: int) -> Array | None:
+def propose_probe(
+    data: Observations, widths: Array, taken: Array, number: int, near: NearPairs | None = None
+) -> Array | None:
     """Where to look next, `d`, in the unit cube; None if nothing is open, or no point would tell.
 
     Args:
@@ -51,11 +54,12 @@ def propose_probe(data: Observations, widths: Array, taken: Array, number: int) 
         widths: What the cube's units are in the user's at each point, `n x d`.
         taken: Points told or pending, `m x d`.
         number: Of probes so far.
+        near: The neighbours that are known, see `judge`.
     """
     known = np.flatnonzero(is_informative(data))
     if len(known) < max(3, 3 * data.dim) or number >= _MOST_IF_SUSPICIOUS:
         return None
-    verdict = judge(data, widths)
+    verdict = judge(data, widths, near)
     if verdict.found or not (verdict.rejections or (number < _MOST_PROBES and verdict.alive.any())):
         return None
     known = known[_candidates(data[known], taken)]

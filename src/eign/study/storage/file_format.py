@@ -41,6 +41,15 @@ CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), after INTEGER NOT NUL
                     digest TEXT NOT NULL);
 CREATE TABLE holder (id INTEGER PRIMARY KEY CHECK (id = 1), holder TEXT NOT NULL);
 """
+_TABLES: Final = {
+    "study": ("id", "definition", "digest"),
+    "events": ("number", "at", "event", "digest"),
+    "state": ("id", "after", "state", "digest"),
+    "holder": ("id", "holder"),
+}
+# Steps of SQLite's machine after which reading a file of so many bytes is given up: a study takes a tenth at most.
+_STEPS: Final = 1_000_000
+_STEPS_PER_BYTE: Final = 10
 _MAGIC: Final = b"SQLite format 3\x00"
 # Seconds to wait for someone who is reading or writing at this moment.
 _PATIENCE: Final = 30.0
@@ -172,7 +181,7 @@ def check_header(path: Path) -> None:
         )
     if header[18:20] != b"\x01\x01":
         # Anything else would be another journal than ours, whose files SQLite makes on opening.
-        raise _damaged(path, "its header is wrong")
+        raise damaged(path, "its header is wrong")
 
 
 def read_contents(connection: sqlite3.Connection, path: Path) -> Contents:
@@ -183,36 +192,67 @@ def read_contents(connection: sqlite3.Connection, path: Path) -> Contents:
         sqlite3.Error: SQLite itself cannot read it.
     """
     connection.execute("BEGIN")
+    limit = (_STEPS + _STEPS_PER_BYTE * path.stat().st_size) // _STEPS
+    looks = iter(range(limit))
+    connection.set_progress_handler(lambda: next(looks, None) is None, _STEPS)
     try:
+        _check_schema(connection, path)
         if (found := connection.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
-            raise _damaged(path, str(found[0]) if found else "SQLite finds no content")
+            raise damaged(path, str(found[0]) if found else "SQLite finds no content")
         return _checked_contents(connection, path)
-    except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+    except (LookupError, RecursionError, TypeError, ValueError) as error:
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
     finally:
+        connection.set_progress_handler(None, 0)
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse all but our tables: a view of a table's name may be a query without end, and a trigger would write."""
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    for kind, name, text in found:
+        if kind != "table" or name not in _TABLES or "VIRTUAL" in str(text).upper():
+            raise damaged(path, f"it has a {kind} {name!r} that no study has")
+    for table, columns in _TABLES.items():
+        there = tuple(row[1] for row in connection.execute(f"PRAGMA table_xinfo({table})"))
+        if there != columns:
+            raise damaged(path, f"its table {table!r} has the columns {there}, expected {columns}")
 
 
 def _checked_contents(connection: sqlite3.Connection, path: Path) -> Contents:
     [(definition, digest)] = connection.execute("SELECT definition, digest FROM study")
     if digest != digest_of(definition):
-        raise _damaged(path, "the definition does not match its checksum")
+        raise damaged(path, "the definition does not match its checksum")
     events, times = [], []
     for expected, row in enumerate(connection.execute("SELECT * FROM events ORDER BY number"), start=1):
         number, at, event, own = row
+        if not isinstance(at, str) or not isinstance(event, str):
+            raise damaged(path, f"event {expected} is no text")
         if number != expected or own != digest_of(at + event, digest):
-            raise _damaged(path, f"event {expected} does not match its checksum")
+            raise damaged(path, f"event {expected} does not match its checksum")
         digest = own
-        events.append(loads(event))
+        events.append(_table(event, f"event {expected}"))
         times.append(at)
     [(after, state, own)] = connection.execute("SELECT after, state, digest FROM state")
     if after != len(events) or own != digest_of(state, digest):
-        raise _damaged(path, "the state does not match its checksum")
+        raise damaged(path, "the state does not match its checksum")
     row = connection.execute("SELECT holder FROM holder").fetchone()
-    holder = Holder(**json.loads(row[0])) if row else None
-    return Contents(loads(definition), events, times, loads(state), digest, holder)
+    holder = Holder.from_json(_table(row[0], "the holder")) if row else None
+    return Contents(_table(definition, "the definition"), events, times, _table(state, "the state"), digest, holder)
 
 
-def _damaged(path: Path, why: str) -> StorageError:
+def _table(text: str, what: str) -> dict[str, Any]:
+    """What a text holds, if it is a table.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not isinstance(found := loads(text), dict):
+        raise ValueError(f"{what} is no table")
+    return found
+
+
+def damaged(path: Path, why: str) -> StorageError:
+    """The error for a file whose content is no study."""
     return StorageError(f"{path} is damaged ({why}); it was left as it is: go on from a copy, if there is one")

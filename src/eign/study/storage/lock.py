@@ -12,10 +12,13 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, final
+
+from eign.arrays import whole_number
 
 if sys.platform == "win32":
     import msvcrt
@@ -70,8 +73,21 @@ class Holder:
         return True
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, from which `Holder(**data)` is equal."""
+        """Plain data, from which `from_json` makes an equal one."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Holder":
+        """The holder that `to_json` described.
+
+        Raises:
+            ValueError: it described none.
+        """
+        texts = [stored.get(name) for name in ("host", "user", "since", "command")]
+        pid = whole_number(stored.get("pid"), least=1)
+        if len(stored) != 5 or pid is None or pid >= 2**31 or not all(isinstance(text, str) for text in texts):
+            raise ValueError("expected a holder stored as pid, host, user, since and command")
+        return cls(**stored)
 
     def __str__(self) -> str:
         return f"process {self.pid} of {self.user} on {self.host} since {self.since} ({self.command})"

@@ -6,9 +6,9 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 from eign.study.storage.file_format import (
     FORMAT,
@@ -26,6 +26,8 @@ from eign.study.storage.lock import Holder, Lock, is_held_here
 
 __all__ = ["Contents", "StorageError", "StudyFile", "as_path", "read_study"]
 
+Decoded = TypeVar("Decoded")
+
 # Seconds between two looks at a lock that somebody has.
 _LOOK_AGAIN: Final = 0.05
 # What SQLite's result codes mean for a study; the others keep SQLite's own words.
@@ -37,6 +39,7 @@ _REASONS: Final = {
     sqlite3.SQLITE_CONSTRAINT: "somebody else has written to it",
     sqlite3.SQLITE_CORRUPT: "it is damaged",
     sqlite3.SQLITE_NOTADB: "it is damaged",
+    sqlite3.SQLITE_INTERRUPT: "it is damaged: reading it does not come to an end",
 }
 
 
@@ -123,11 +126,14 @@ class StudyFile:
             raise
 
     @classmethod
-    def open(cls, path: Path, *, wait: float = 0.0) -> "StudyFile":
-        """A file that exists, taken over from a process that has died, if need be.
+    def open(
+        cls, path: Path, decode: Callable[[Contents], Decoded], *, wait: float = 0.0
+    ) -> tuple["StudyFile", Decoded]:
+        """A file that exists, taken over from a process that has died, if need be, and what it holds.
 
         Args:
             path: The file.
+            decode: Makes something of the contents. If it fails, the file was not written to.
             wait: Seconds to wait for a process that holds it.
 
         Raises:
@@ -140,7 +146,9 @@ class StudyFile:
             check_header(path)
         lock = _lock(path, wait)
         try:
-            return cls(path, lock, read_study(path))
+            contents = read_study(path)
+            decoded = decode(contents)
+            return cls(path, lock, contents), decoded
         except BaseException:
             lock.release()
             raise

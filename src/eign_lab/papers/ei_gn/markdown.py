@@ -5,7 +5,7 @@ from pathlib import Path
 from eign_lab.papers.ei_gn.judgements import JudgedClaim
 from eign_lab.papers.ei_gn.report import Report, Section
 from eign_lab.papers.ei_gn.words import RULE, TITLE, TRIAL, footer, seeds_text, tally
-from eign_lab.report.summaries import Table, as_markdown_table
+from eign_lab.report.summaries import Table, as_markdown_table, without_tags
 
 
 def as_markdown(report: Report, directory: Path) -> str:
@@ -44,14 +44,14 @@ def _parts(judged: JudgedClaim) -> str:
 
 def _section(section: Section, directory: Path) -> str:
     outcome = section.outcome
-    blocks = [f"## {outcome.experiment.title} (`{outcome.experiment.id}`)", f"{seeds_text(outcome)}."]
+    blocks = [f"## {without_tags(outcome.experiment.title)} (`{outcome.experiment.id}`)", f"{seeds_text(outcome)}."]
     for picture in section.pictures:
         image = f"![{picture.caption}]({picture.png.relative_to(directory).as_posix()})"
         vector = f" [SVG]({picture.svg.relative_to(directory).as_posix()})" if picture.svg else ""
         blocks.append(f"{image}\n\n{picture.caption}{vector}")
     for label, tables in section.tables.items():
-        blocks.append(f"### {label}")
+        blocks.append(f"### {without_tags(label)}")
         blocks += [f"{as_markdown_table(table)}\n\n{table.note}" for table in tables]
     if outcome.missing and not outcome.is_empty:
-        blocks.append("Missing:\n\n" + "\n".join(f"- {line}" for line in outcome.missing))
+        blocks.append("Missing:\n\n" + "\n".join(f"- {without_tags(line)}" for line in outcome.missing))
     return "\n\n".join(blocks)

@@ -58,7 +58,7 @@ def as_page(report: Report) -> str:
     )
     trial = f'<p class="trial">{escape(TRIAL)}</p>' if report.is_trial else ""
     claims = "".join(_claim(judged) for judged in report.claims)
-    sections = "".join(_section(section) for section in report.sections)
+    sections = "".join(_section(section, number) for number, section in enumerate(report.sections))
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -102,7 +102,7 @@ def _badge(verdict: Verdict) -> str:
     return f'<span class="badge {_BADGES[verdict]}">{escape(verdict)}</span>'
 
 
-def _section(section: Section) -> str:
+def _section(section: Section, number: int) -> str:
     outcome = section.outcome
     parts = [
         f'<h2 id="{escape(outcome.experiment.id)}">{escape(outcome.experiment.title)}</h2>',
@@ -110,8 +110,10 @@ def _section(section: Section) -> str:
     ]
     if any(problem.name == MIXTURE for problem in outcome.experiment.problems) and section.pictures:
         parts.append(_landscapes(section))
-    for label, tables in section.tables.items():
-        parts += [f"<h3>{escape(label)}</h3>", _curves(section, label), *(_table(table) for table in tables)]
+    for place, (label, tables) in enumerate(section.tables.items()):
+        # Plotly writes the name of an element into the page and into a script as it is: no text of the user's is in it.
+        curves = _curves(section, label, f"curves-{number}-{place}")
+        parts += [f"<h3>{escape(label)}</h3>", curves, *(_table(table) for table in tables)]
     if outcome.missing and not outcome.is_empty:
         lines = "".join(f"<li>{escape(line)}</li>" for line in outcome.missing)
         parts.append(f"<details><summary>What is missing ({len(outcome.missing)})</summary><ul>{lines}</ul></details>")
@@ -126,7 +128,7 @@ def _landscapes(section: Section) -> str:
     return f"<figure>{image}<figcaption>{caption}</figcaption></figure>"
 
 
-def _curves(section: Section, label: str) -> str:
+def _curves(section: Section, label: str, name: str) -> str:
     from plotly.io import to_html
 
     problem = section.outcome.problems[label]
@@ -137,7 +139,6 @@ def _curves(section: Section, label: str) -> str:
         start=drawn_from(problem),
         styles=problem_styles(section.outcome, problem),
     )
-    name = f"curves-{section.outcome.experiment.id}-{label}"
     config = {"responsive": True, "displaylogo": False, "displayModeBar": False}
     body: str = to_html(figure, include_plotlyjs=False, full_html=False, config=config, div_id=name)
     return f'<div class="curves">{body}</div>'

@@ -1,0 +1,46 @@
+"""Values of any size for models, whose squares must neither overflow nor vanish."""
+
+from typing import Final, final
+
+import numpy as np
+
+from eign.arrays import Array, Factor, times_power
+from eign.data import Observations, standardize_joint
+
+_ORDINARY: Final = 1e50
+"""Spreads between this and its inverse are left alone, and slopes within it of the spread: fourth powers exist."""
+
+
+@final
+class Computable:
+    """Observations in units in which a model can compute, and the way back.
+
+    A unit is a power of two, so that nothing is rounded, and mostly it is 1. A penalty of 1e200 among values of size 1
+    is what a model sees then, and these values are all the same to it. Slopes beyond any relation to the values are
+    as large as that can be, and those far below are none.
+    """
+
+    def __init__(self, data: Observations) -> None:
+        """What was told, in the unit cube."""
+        spread = standardize_joint(data).y_scale
+        is_ordinary = 1.0 / _ORDINARY <= spread <= _ORDINARY
+        # The unit is mantissa times two to the exponent, as `np.frexp` gives it.
+        self._unit: Factor = (np.array(0.5), np.array(1 if is_ordinary else np.frexp(spread)[1] + 1))
+        size = spread if is_ordinary else 1.0
+        slopes = np.abs(grad := self._inside(data.grad, 1))
+        is_far = bool(((slopes > _ORDINARY * size) | ((slopes < size / _ORDINARY) & (slopes > 0.0))).any())
+        self.is_extreme: Final = is_far or not is_ordinary
+        """Whether anything differs from what was told."""
+        if not self.is_extreme:
+            self.data = data
+            return
+        grad = np.clip(np.where(slopes < size / _ORDINARY, 0.0, grad), -_ORDINARY * size, _ORDINARY * size)
+        variances = (np.minimum(self._inside(part, 2), (_ORDINARY * size) ** 2) for part in (data.y_var, data.grad_var))
+        self.data = Observations(data.x, self._inside(data.y, 1), np.where(data.has_grad, grad, np.nan), *variances)
+
+    def _inside(self, values: Array, power: int) -> Array:
+        return times_power(values, self._unit, -power)
+
+    def outside(self, values: Array) -> Array:
+        """Values or differences of them, in the units of what was told; at most the largest float."""
+        return times_power(values, self._unit, 1)

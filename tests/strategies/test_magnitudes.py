@@ -1,0 +1,79 @@
+"""Values over hundreds of decades: every method goes on, and its model sees numbers it can compute with."""
+
+import numpy as np
+import pytest
+
+from eign import Optimizer, methods
+from eign.data import Observations
+from eign.strategies.magnitudes import Computable
+from eign.strategies.registry import strategy
+from eign.study.gradient_check.faults import GradientWarning
+
+SMALL = {"n_init": 3, "restarts": 2, "raw_samples": 16, "candidates": 32, "samples": 16}
+
+
+def observations(scale, slopes=1.0):
+    rng = np.random.default_rng(0)
+    return Observations(rng.random((5, 2)), scale * rng.normal(size=5), slopes * rng.normal(size=(5, 2)))
+
+
+@pytest.mark.parametrize("scale", [1e-49, 1.0, 1e49])
+def test_ordinary_data_are_left_alone(scale):
+    data = observations(scale, slopes=scale)
+    within = Computable(data)
+    assert within.data is data
+    assert not within.is_extreme
+    np.testing.assert_array_equal(within.outside(data.y), data.y)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e155, 1e200, 1e307])
+def test_extreme_data_are_in_units_of_their_spread_exactly(scale):
+    data = observations(scale, slopes=scale)
+    within = Computable(data)
+    assert within.is_extreme
+    assert 0.3 < np.std(within.data.y) < 2.0
+    np.testing.assert_array_equal(within.outside(within.data.y), data.y)
+    np.testing.assert_allclose(within.data.grad / within.data.y[:, None], data.grad / data.y[:, None], rtol=1e-14)
+
+
+def test_slopes_without_relation_to_the_values():
+    data = Observations(np.eye(3), [0.0, 1.0, 2.0], [[1e300, 1e-300, np.nan], [-1e300, 1.0, 0.0], [1.0, 2.0, 3.0]])
+    grad = Computable(data).data.grad
+    np.testing.assert_array_equal(grad, [[1e50, 0.0, np.nan], [-1e50, 1.0, 0.0], [1.0, 2.0, 3.0]])
+
+
+@pytest.mark.parametrize("mode", ["probe", "passive"])
+@pytest.mark.parametrize("method", sorted(methods()))
+@pytest.mark.filterwarnings("ignore:.*was told before with:UserWarning")
+def test_scales_mixed_over_all_floats(method, mode):
+    """Warnings are errors here: neither a stray exception nor a method that failed and was replaced."""
+    options = {name: value for name, value in SMALL.items() if name in strategy(method).options}
+    for kind in ("one scale", "penalties", "every scale"):
+        rng = np.random.default_rng([len(method), len(kind)])
+        widths = 10.0 ** rng.uniform(-100, 100, 2) if kind != "penalties" else np.ones(2)
+        opt = Optimizer([(0.0, w) for w in widths], method=method, seed=0, options=options, check_gradients=mode)
+        base = rng.choice([-1.0, 1.0]) * rng.uniform(160, 300)
+        for _ in range(8):
+            x = opt.ask()
+            assert opt.box.contains(x)
+            decade = {"one scale": base, "penalties": 200.0 if rng.random() < 0.3 else 0.0}.get(kind)
+            y, grad = (rng.uniform(-300, 300) if decade is None else decade for _ in range(2))
+            try:
+                opt.tell(x, rng.normal() * 10.0**y, rng.normal(size=2) * 10.0**grad)
+            except GradientWarning:  # random slopes are wrong ones
+                break
+        assert np.isfinite(opt.best.y)
+
+
+def test_what_is_expected_of_a_point_is_in_the_units_of_y():
+    """The same study in other units: a power of two, so that not a digit differs."""
+    gains = []
+    for factor in (1.0, 2.0**700):
+        opt = Optimizer([(0.0, 1.0)], method="ei", seed=0, options={"n_init": 3})
+        for _ in range(5):
+            x = opt.ask()
+            opt.tell(x, factor * float(np.sin(7 * x[0])), factor * 7 * np.cos(7 * x))
+        log = [event for event in opt._study.log if hasattr(event, "expected_improvements")]
+        gains.append(np.array([gain for ask in log for gain in ask.expected_improvements if gain is not None]) / factor)
+    assert len(gains[0]) >= 1
+    np.testing.assert_allclose(gains[0], gains[1], rtol=1e-6)

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from eign.models.joint.model import JointGradientGP
-from eign.models.spanned.data import SpannedData
 from eign.models.spanned.iterative import IterativePosterior
 from eign.models.spanned.model import SpannedGradientGP
+from eign.models.spanned.rows import SpannedData
 from eign_lab.speed.fits import Samples, limited_threads, samples
 
 ManyModel = Literal["spanned", "joint", "gpytorch"]

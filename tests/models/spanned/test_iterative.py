@@ -8,10 +8,10 @@ import pytest
 from eign.arrays import Array
 from eign.models.derivative_kernels import Term
 from eign.models.joint.hyperparameters import JointHyperparameters
-from eign.models.spanned.data import SpannedData
 from eign.models.spanned.iterative import IterativePosterior
 from eign.models.spanned.moments import value_moments
 from eign.models.spanned.preconditioner import CovarianceProducts, Preconditioner
+from eign.models.spanned.rows import SpannedData
 from eign.models.spanned.split import split
 from eign.numerics.conjugate_gradients import solve
 

@@ -22,8 +22,8 @@ import numpy as np
 from eign.arrays import Array
 from eign.models.independent.map_objective import LENGTHSCALE_PRIOR, NOISE_PRIOR, OUTPUTSCALE_PRIOR
 from eign.models.joint.hyperparameters import LENGTHSCALE_BOUNDS, NOISE_BOUNDS, OUTPUTSCALE_BOUNDS, JointHyperparameters
-from eign.models.spanned.data import SpannedData
 from eign.models.spanned.map_objective import Likelihood, negative_log_likelihood_and_gradient
+from eign.models.spanned.rows import SpannedData
 from eign.models.spanned.split import SplitRows, split, split_negative_log_likelihood
 from eign.numerics import lbfgs
 

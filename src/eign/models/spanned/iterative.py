@@ -21,9 +21,9 @@ from eign.arrays import Array
 from eign.models.derivative_kernels import profile_derivatives
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.joint.moments import SMALLEST_VARIANCE
-from eign.models.spanned.data import SpannedData
 from eign.models.spanned.moments import weighted_mean
 from eign.models.spanned.preconditioner import CovarianceProducts, Preconditioner, densest_point
+from eign.models.spanned.rows import SpannedData
 from eign.models.spanned.split import slope_noise, slope_scale, squared_distances
 from eign.numerics.conjugate_gradients import Solution, solve
 from eign.numerics.large_cholesky import nugget

@@ -31,7 +31,7 @@ from eign.arrays import Array
 from eign.models.derivative_kernels import profile_derivatives
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.kernels import weighted_squared_differences
-from eign.models.spanned.data import SpannedData
+from eign.models.spanned.rows import SpannedData
 from eign.models.spanned.split import SplitRows, slope_noise, split, split_negative_log_likelihood, squared_distances
 from eign.numerics.large_cholesky import invert
 

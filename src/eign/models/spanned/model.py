@@ -18,9 +18,8 @@ from eign.models.independent.map_objective import NOISE_PRIOR
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.joint.model import ValueMomentsAndGradients
 from eign.models.posteriors import GradientPosterior
-from eign.models.spanned.data import SpannedData
+from eign.models.spanned.appending import appended
 from eign.models.spanned.fitting import Lengthscales, fit_hyperparameters, negative_log_posterior, root_of_dimension
-from eign.models.spanned.growth import appended
 from eign.models.spanned.map_objective import Likelihood
 from eign.models.spanned.moments import (
     differentiable_values,
@@ -29,6 +28,7 @@ from eign.models.spanned.moments import (
     value_moments,
     value_moments_and_gradients,
 )
+from eign.models.spanned.rows import SpannedData
 from eign.models.spanned.split import SplitRows, split, split_negative_log_likelihood
 from eign.models.tensors import as_array, as_observations
 from eign.models.value_model import ObservedModel

@@ -38,7 +38,7 @@ from eign.models.derivative_kernels import Term, profile_derivatives, slope_at_z
 from eign.models.joint.fitting import JointData, factor_rows, negative_log_likelihood
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.joint.moments import ConditionedRows
-from eign.models.spanned.data import SpannedData
+from eign.models.spanned.rows import SpannedData
 from eign.models.spanned.span import Span, span_of
 from eign.numerics.large_cholesky import factorize, unwhiten, whiten
 

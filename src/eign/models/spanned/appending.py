@@ -19,7 +19,7 @@ from eign.models.derivative_kernels import profile_derivatives
 from eign.models.joint.fitting import FactoredRows, solve_mean
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.joint.moments import ConditionedRows, extended
-from eign.models.spanned.data import SpannedData
+from eign.models.spanned.rows import SpannedData
 from eign.models.spanned.span import Span, rounding
 from eign.models.spanned.split import (
     SplitRows,

@@ -4,8 +4,9 @@ Files that end in `_numpy` have the forms that our own search calls: arrays in, 
 are loaded on first use, so that those forms need no torch.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from eign.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from eign.formulas.auxiliary import (
@@ -69,40 +70,31 @@ __all__ = [
 ]
 
 _HOMES = {
-    "auxiliary_improvement": "auxiliary",
-    "auxiliary_improvement_bound": "auxiliary",
-    "auxiliary_improvement_full": "auxiliary",
-    "auxiliary_improvement_mc": "monte_carlo",
-    "auxiliary_improvement_mc_full": "monte_carlo",
-    "auxiliary_objective": "auxiliary",
-    "ei_gn": "auxiliary",
-    "expected_improvement": "improvement",
-    "expected_positive_part": "characteristic",
-    "expected_positive_part_full": "characteristic",
-    "gradient_increase": "gradient_norm",
-    "gradient_increase_full": "gradient_norm",
-    "gradient_increase_mc": "monte_carlo",
-    "gradient_increase_mc_full": "monte_carlo",
-    "log_expected_improvement": "improvement",
-    "log_h": "improvement",
-    "normal_base_samples": "monte_carlo",
-    "normal_tail": "normal",
-    "orthant_gradient_increase": "gradient_norm",
-    "orthant_gradient_increase_full": "gradient_norm",
-    "probability_of_improvement": "improvement",
-    "projected_gradient": "optimality",
-    "stationarity": "optimality",
-    "stationarity_event": "auxiliary",
-    "upper_confidence_bound": "improvement",
+    "auxiliary_improvement": "eign.formulas.auxiliary",
+    "auxiliary_improvement_bound": "eign.formulas.auxiliary",
+    "auxiliary_improvement_full": "eign.formulas.auxiliary",
+    "auxiliary_improvement_mc": "eign.formulas.monte_carlo",
+    "auxiliary_improvement_mc_full": "eign.formulas.monte_carlo",
+    "auxiliary_objective": "eign.formulas.auxiliary",
+    "ei_gn": "eign.formulas.auxiliary",
+    "expected_improvement": "eign.formulas.improvement",
+    "expected_positive_part": "eign.formulas.characteristic",
+    "expected_positive_part_full": "eign.formulas.characteristic",
+    "gradient_increase": "eign.formulas.gradient_norm",
+    "gradient_increase_full": "eign.formulas.gradient_norm",
+    "gradient_increase_mc": "eign.formulas.monte_carlo",
+    "gradient_increase_mc_full": "eign.formulas.monte_carlo",
+    "log_expected_improvement": "eign.formulas.improvement",
+    "log_h": "eign.formulas.improvement",
+    "normal_base_samples": "eign.formulas.monte_carlo",
+    "normal_tail": "eign.formulas.normal",
+    "orthant_gradient_increase": "eign.formulas.gradient_norm",
+    "orthant_gradient_increase_full": "eign.formulas.gradient_norm",
+    "probability_of_improvement": "eign.formulas.improvement",
+    "projected_gradient": "eign.formulas.optimality",
+    "stationarity": "eign.formulas.optimality",
+    "stationarity_event": "eign.formulas.auxiliary",
+    "upper_confidence_bound": "eign.formulas.improvement",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name on first use (PEP 562)."""
-    if name in _HOMES:
-        return getattr(import_module(f"eign.formulas.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'eign.formulas' has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -5,8 +5,9 @@ all of them, and `SpannedGradientGP` the same one for fewer points than dimensio
 any. They are loaded on first use.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from eign.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from eign.models.independent.fitting import fit
@@ -25,13 +26,4 @@ _HOMES = {
     "fit": "eign.models.independent.fitting",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name on first use (PEP 562)."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'eign.models' has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

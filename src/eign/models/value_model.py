@@ -189,6 +189,16 @@ class ObservedModel(ValueModel):
             error_msgs.append(str(error))
 
 
+def check_noise(noise: object) -> None:
+    """Refuse what is no noise of a model.
+
+    Raises:
+        ValueError: it is neither a variance, "learn" nor None.
+    """
+    if noise not in (None, "learn") and not (isinstance(noise, float | int) and 0 <= noise < float("inf")):
+        raise ValueError(f'noise={noise!r}, expected a variance in standardised units, "learn" or None')
+
+
 @final
 class ConditionedGP(ValueModel):
     """Another model given further values of f, possibly a batch of them.

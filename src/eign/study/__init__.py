@@ -3,8 +3,9 @@
 Names are loaded on first use: who looks at a study needs no search, and so neither torch nor SciPy.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from eign.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from eign.study.gradient_check.faults import GradientWarning
@@ -38,13 +39,4 @@ _HOMES = {
     "minimize": "eign.study.minimization",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name on first use (PEP 562)."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'eign.study' has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -25,7 +25,7 @@ from eign.models.independent.processes import (
 from eign.models.kernels import correlation
 from eign.models.posteriors import GradientPosterior
 from eign.models.tensors import as_array, as_double, as_observations
-from eign.models.value_model import ObservedModel
+from eign.models.value_model import ObservedModel, check_noise
 from eign.numerics.threads import single_threaded_blas
 
 JITTER: Final = 1e-9
@@ -90,8 +90,7 @@ class IndependentGradientGP(ObservedModel):
             standardization: The units the processes work in; None takes them from the data at each fit.
         """
         super().__init__()
-        if noise not in (None, "learn") and not (isinstance(noise, float | int) and 0 <= noise < np.inf):
-            raise ValueError(f'noise={noise!r}, expected a variance in standardised units, "learn" or None')
+        check_noise(noise)
         self.kernel = kernel
         self.noise = noise
         self._correlation = correlation(kernel)

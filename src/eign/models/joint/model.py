@@ -34,7 +34,7 @@ from eign.models.joint.moments import (
     value_moments_and_gradients,
 )
 from eign.models.tensors import as_array, as_double, as_observations
-from eign.models.value_model import ObservedModel
+from eign.models.value_model import ObservedModel, check_noise
 from eign.numerics.cholesky import FactorizationError
 from eign.numerics.lbfgs import Minimum
 from eign.numerics.threads import single_threaded_blas
@@ -106,8 +106,7 @@ class JointGradientGP(ObservedModel):
             standardization: The units the process works in; None takes them from the data at each fit.
         """
         super().__init__()
-        if noise not in (None, "learn") and not (isinstance(noise, float | int) and 0 <= noise < np.inf):
-            raise ValueError(f'noise={noise!r}, expected a variance in standardised units, "learn" or None')
+        check_noise(noise)
         self.kernel = kernel
         self._observations = as_observations(X, Y, G, Yvar=Yvar, Gvar=Gvar)
         self._given_standardization = standardization

@@ -31,7 +31,7 @@ from eign.models.spanned.moments import (
 from eign.models.spanned.rows import SpannedData
 from eign.models.spanned.split import SplitRows, split, split_negative_log_likelihood
 from eign.models.tensors import as_array, as_observations
-from eign.models.value_model import ObservedModel
+from eign.models.value_model import ObservedModel, check_noise
 from eign.numerics.lbfgs import Minimum
 from eign.numerics.threads import single_threaded_blas
 
@@ -80,8 +80,7 @@ class SpannedGradientGP(ObservedModel):
             standardization: The units the process works in; None takes them from the data at each fit.
         """
         super().__init__()
-        if noise not in (None, "learn") and not (isinstance(noise, float | int) and 0 <= noise < np.inf):
-            raise ValueError(f'noise={noise!r}, expected a variance in standardised units, "learn" or None')
+        check_noise(noise)
         if kernel not in ("matern52", "rbf"):
             raise ValueError(f'kernel={kernel!r}, expected "matern52" or "rbf": a sum of terms does not split')
         if lengthscales not in ("one", "each"):

@@ -2,12 +2,23 @@
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
-from eign.region import EmptyRegion, Region, Rows, region_of, rows_in_cube, user_point
+from eign.constraints import LinearRows
+from eign.region import EmptyRegion, Region, region_in, region_of, user_point
 from eign.space import Box
 
-SIMPLEX = Rows(np.ones((1, 4)), 1.0, 1.0)
+
+def rows_of(A: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> LinearRows:
+    """Rows with one limit for all, or one each."""
+    count = len(np.asarray(A))
+    return LinearRows(
+        A, np.broadcast_to(np.asarray(lower, float), count), np.broadcast_to(np.asarray(upper, float), count)
+    )
+
+
+SIMPLEX = rows_of(np.ones((1, 4)), 1.0, 1.0)
 
 
 def test_without_rows_the_region_is_the_cube_to_the_last_bit() -> None:
@@ -22,10 +33,10 @@ def test_without_rows_the_region_is_the_cube_to_the_last_bit() -> None:
 def test_the_nearest_point_is_that_of_a_general_solver() -> None:
     """Least-distance programming against SLSQP, whose accuracy sets the tolerance."""
     rng = np.random.default_rng(4)
-    rows = Rows(rng.normal(size=(6, 4)), -np.inf, rng.uniform(0.2, 0.8, size=6))
+    rows = rows_of(rng.normal(size=(6, 4)), -np.inf, rng.uniform(0.2, 0.8, size=6))
     region = Region(rows, 4)
     for u in rng.normal(0.5, 1.0, size=(20, 4)):
-        limits = {"type": "ineq", "fun": lambda x: rows.upper - rows.matrix @ x, "jac": lambda _: -rows.matrix}
+        limits = {"type": "ineq", "fun": lambda x: rows.upper - rows.A @ x, "jac": lambda _: -rows.A}
         peer = minimize(
             lambda x, u=u: (((x - u) ** 2).sum(), 2 * (x - u)),
             region.center,
@@ -56,7 +67,7 @@ def test_an_empty_region_names_the_rows_that_conflict_and_no_others(
     """An irreducible subset: each of these is needed, and the rest is not mentioned."""
     labels = ("a", "b", "c")[: len(matrix)]
     with pytest.raises(EmptyRegion) as caught:
-        Region(Rows(np.array(matrix, float), np.array(lower, float), np.array(upper, float), labels), 2)
+        Region(LinearRows(np.array(matrix, float), np.array(lower, float), np.array(upper, float), labels), 2)
     named = str(caught.value).split(": ")[1].split("cannot")[0]
     every = {*labels, "coordinate 0", "coordinate 1"}
     assert {word for word in every if f"{word} " in named} == words
@@ -64,10 +75,10 @@ def test_an_empty_region_names_the_rows_that_conflict_and_no_others(
 
 def test_rows_that_leave_no_room_are_equalities() -> None:
     """x + y <= 0 in the cube is one point; a row and its opposite are a line; a fixed coordinate stays fixed."""
-    point = Region(Rows([[1.0, 1.0]], -np.inf, 0.0), 2)
+    point = Region(rows_of([[1.0, 1.0]], -np.inf, 0.0), 2)
     assert point.basis.shape == (2, 0)
     assert point.project(np.array([0.7, 0.2])).tolist() == [0.0, 0.0]
-    line = Region(Rows([[1.0, 1.0], [-1.0, -1.0]], -np.inf, [1.0, -1.0]), 2)
+    line = Region(rows_of([[1.0, 1.0], [-1.0, -1.0]], -np.inf, [1.0, -1.0]), 2)
     assert line.basis.shape == (2, 1)
     assert np.allclose(line.project(np.array([0.9, 0.9])), 0.5, atol=1e-14)
 
@@ -85,63 +96,41 @@ def test_equalities_are_eliminated() -> None:
 
 def test_designs_are_prefixes_of_one_sequence() -> None:
     """A longer design begins like a shorter one, in another process too."""
-    for rows in (SIMPLEX, Rows(np.ones((1, 4)), -np.inf, 2.0)):
+    for rows in (SIMPLEX, rows_of(np.ones((1, 4)), -np.inf, 2.0)):
         long, short = Region(rows, 4), Region(rows, 4)
         later = [long.design_point(3, index).tolist() for index in range(40)]
         assert [short.design_point(3, index).tolist() for index in (0, 5, 17)] == [later[0], later[5], later[17]]
         assert long.contains(np.array(later)).all()
 
 
-def test_a_row_on_a_log_scale_is_refused() -> None:
-    """It says which coordinate, and what to do."""
-    box = Box({"rate": (1e-3, 1.0), "width": (0, 1)}, log=["rate"])
-    with pytest.raises(ValueError, match=r"'rate' is on a log scale.*NonlinearConstraint"):
-        rows_in_cube(Rows([[1.0, 1.0]], -np.inf, 1.0, ("budget",)), box)
-    assert len(rows_in_cube(Rows([[0.0, 1.0]], -np.inf, 0.5), box)) == 1
-
-
 def test_fixed_coordinates_go_into_the_limits() -> None:
     """A row of fixed coordinates alone holds or does not."""
     box = Box([(0, 2), (3, 3)])
-    cube = rows_in_cube(Rows([[1.0, 1.0], [0.0, 1.0]], -np.inf, [4.0, 3.0]), box)
-    assert cube.matrix.tolist() == [[1.0], [0.0]]
-    assert cube.upper.tolist() == [0.5, 0.0]
-    Region(cube, 1)
+    region = region_in(box, rows_of([[1.0, 1.0], [0.0, 1.0]], -np.inf, [4.0, 3.0]))
+    assert region.project(np.array([0.9])).tolist() == pytest.approx([0.5], abs=1e-12)
     with pytest.raises(EmptyRegion, match="row 0"):
-        Region(rows_in_cube(Rows([[0.0, 1.0]], 4.0, np.inf), box), 1)
+        region_in(box, rows_of([[0.0, 1.0]], 4.0, np.inf))
 
 
 def test_limits_far_from_zero_keep_their_digits() -> None:
     """Bounds of 1e12 with a width of 1: the row in the cube is exact, where floating point would have 1e-4."""
     box = Box([(1e12, 1e12 + 1), (1e12, 1e12 + 1)])
-    cube = rows_in_cube(Rows([[1.0, 1.0]], -np.inf, 2e12 + 0.75), box)
-    assert cube.upper.tolist() == [0.75]
+    _, _, upper = box.linear_to_unit([[1.0, 1.0]], [-np.inf], [2e12 + 0.75])
+    assert upper.tolist() == [0.75]
 
 
-def test_states_store_rows_as_plain_data() -> None:
-    """Equal rows give the same region."""
-    rows = Rows([[1.0, 2.0]], [-np.inf], [1.0], ("budget",))
-    again = Rows.from_json(rows.to_json())
-    assert (again.matrix == rows.matrix).all()
-    assert (again.lower == rows.lower).all()
-    assert again.labels == rows.labels
-    assert region_of(rows.to_json(), 2) is region_of(again.to_json(), 2)
-
-
-@pytest.mark.parametrize(
-    "bad", [([[1.0, np.nan]], 0, 1), ([[1.0, 1.0]], 2, 1), ([1.0, 1.0], 0, 1), ([[1.0]], np.nan, 1)]
-)
-def test_rows_are_checked(bad: tuple[object, float, float]) -> None:
-    """What is no row is refused."""
-    with pytest.raises(ValueError, match="expected"):
-        Rows(*bad)  # type: ignore[arg-type]
+def test_equal_states_have_the_same_region() -> None:
+    """What takes some linear programs is done once."""
+    stored = {"A": [[1.0, 2.0]], "lower": [-np.inf], "upper": [1.0]}
+    assert region_of(stored, 2) is region_of(dict(stored), 2)
+    assert region_of(None, 2).is_cube
 
 
 def test_a_point_on_a_row_is_pulled_in_no_farther_than_rounding() -> None:
     """A tenth is no float: three of them are more than 0.3, and the point handed out is not."""
     box = Box([(0, 1)] * 3)
-    rows = Rows(np.ones((1, 3)), -np.inf, 0.3)
-    region = Region(rows_in_cube(rows, box), 3)
+    rows = rows_of(np.ones((1, 3)), -np.inf, 0.3)
+    region = region_in(box, rows)
     x = user_point(np.full(3, 0.1), rows, box, region)
     assert sum(x.tolist()) <= 0.3
     assert np.abs(x - 0.1).max() < 1e-14

@@ -18,9 +18,10 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 
 from eign.arrays import Array, Mask
+from eign.constraints import LinearRows
 from eign.region.programs import NoPoint, deepest_nearby, deepest_point, room, smallest_conflict, within_bounds
-from eign.region.rows import Rows
 from eign.region.sampling import Sampler
+from eign.space import Box
 
 # Rows that leave less room than this in the cube leave none: the linear programs are solved to 1e-10.
 _FLAT: Final = 1e-9
@@ -60,7 +61,7 @@ class Region:
         limit: `p`.
     """
 
-    def __init__(self, rows: Rows | None, dim: int, *, names: Sequence[str] | None = None) -> None:
+    def __init__(self, rows: LinearRows | None, dim: int, *, names: Sequence[str] | None = None) -> None:
         """Find the interior.
 
         Args:
@@ -72,12 +73,12 @@ class Region:
             EmptyRegion: There is no point.
         """
         self.dim = dim
-        self._rows = rows if rows is not None else Rows(np.empty((0, dim)), np.empty(0), np.empty(0))
-        if self._rows.matrix.shape[1] != dim:
-            raise ValueError(f"rows have {self._rows.matrix.shape[1]} coordinates, expected {dim}")
+        self._rows = rows if rows is not None else LinearRows()
+        if len(self._rows) and self._rows.A.shape[1] != dim:
+            raise ValueError(f"rows have {self._rows.A.shape[1]} coordinates, expected {dim}")
         self._names = [f"coordinate {i}" for i in range(dim)] if names is None else [repr(name) for name in names]
         sides, equalities = self._one_sided()
-        self._flat_rows: Mask = self._rows.are_equalities()
+        self._flat_rows: Mask = self._rows.is_equality
         if not len(self._rows):
             self.center, self._normals, self._offsets = np.full(dim, 0.5), sides.normals, sides.offsets
             self._reduce(np.empty((0, dim)), np.full(dim, 0.5))
@@ -91,7 +92,7 @@ class Region:
         """Whether no row restricts the cube."""
         return not len(self.matrix) and self.basis.shape[0] == self.basis.shape[1]
 
-    def is_flat(self, rows: Rows) -> Mask:
+    def is_flat(self, rows: LinearRows) -> Mask:
         """Which of the rows hold with equality everywhere, `k`; the rows may be in user units."""
         assert len(rows) == len(self._flat_rows), "the rows are those of the region"
         return self._flat_rows
@@ -117,7 +118,7 @@ class Region:
     def project(self, u: Array) -> Array:
         """The nearest point, `... x d -> ... x d`; a point inside stays as it is, to the last bit."""
         points = np.atleast_2d(u)
-        is_out = ~np.asarray(self.excess(points) <= (0.0 if self._is_whole else ROUNDING))
+        is_out = self.excess(points) > ROUNDING
         if not is_out.any():
             return u
         moved = points.copy()
@@ -149,12 +150,12 @@ class Region:
 
     def _one_sided(self) -> tuple[_Sides, Array]:
         """All rows and bounds as G u <= h, and the equalities among the rows, E e side by side."""
-        matrix, identity = self._rows.matrix, np.eye(self.dim)
+        matrix, identity = self._rows.A.reshape(-1, self.dim), np.eye(self.dim)
         lengths = np.linalg.norm(matrix, axis=1)
         for row in np.flatnonzero(lengths == 0.0):
             if not self._rows.lower[row] <= 0.0 <= self._rows.upper[row]:
                 raise EmptyRegion(f"{self._rows.labels[row]} cannot be satisfied: no free coordinate is in it")
-        is_equal = self._rows.are_equalities() & (lengths > 0.0)
+        is_equal = self._rows.is_equality & (lengths > 0.0)
         unit = matrix / np.where(lengths > 0.0, lengths, 1.0)[:, None]
         normals, offsets = [identity, -identity], [np.ones(self.dim), np.zeros(self.dim)]
         labels = [f"{name} <= its upper bound" for name in self._names]
@@ -172,7 +173,7 @@ class Region:
 
     def _interior(self, sides: _Sides, equalities: Array) -> tuple[Array, Array]:
         """A point in the middle, and all equalities, also those that inequalities amount to."""
-        equal_labels = [self._rows.labels[row] for row in np.flatnonzero(self._rows.are_equalities())]
+        equal_labels = [self._rows.labels[row] for row in np.flatnonzero(self._rows.is_equality)]
         try:
             center, depth = deepest_point(sides.normals, sides.offsets, equalities)
         except NoPoint:
@@ -232,7 +233,7 @@ class Region:
         """The nearest point of one outside, `d -> d`, by least-distance programming: NNLS of the dual problem."""
         from scipy.optimize import nnls
 
-        if self._is_whole and self.excess(clipped := np.clip(u, 0.0, 1.0)) <= 0.0:
+        if self._is_whole and self.excess(clipped := np.clip(u, 0.0, 1.0)) <= ROUNDING:
             return clipped
         w = self.reduced(u)
         middle = self.reduced(self.center)
@@ -251,6 +252,8 @@ class Region:
             except RuntimeError:  # too many iterations: the point on the way to the middle is inside, too
                 moved = w
             w = moved if np.isfinite(moved).all() else middle
+        if self.excess(restored := self.restored(w)) <= ROUNDING:
+            return restored
         # What rounding left is pulled towards the middle, from where each row is some way off.
         away = matrix @ (w - middle)
         depth = limit - matrix @ middle
@@ -259,17 +262,26 @@ class Region:
         return self.restored(w if share == 1.0 else middle + share * (1.0 - ROUNDING) * (w - middle))
 
 
+def region_in(box: Box, rows: LinearRows) -> Region:
+    """The region of rows in user units, with their labels and the names of the coordinates in errors."""
+    if not len(rows):
+        return Region(None, box.free_dim)
+    names = None if box.names is None else [name for name, free in zip(box.names, box.free, strict=True) if free]
+    in_cube = LinearRows(*box.linear_to_unit(rows.A, rows.lower, rows.upper), rows.labels)
+    return Region(in_cube, box.free_dim, names=names)
+
+
 def region_of(stored: Mapping[str, Any] | None, dim: int) -> Region:
-    """The region of rows as a state stores them, `Rows.to_json` in the cube; the same object for the same rows."""
+    """The region of rows as a state stores them: A, lower and upper in the cube; the same object for the same rows."""
     if stored is None:
         return _cached_region(None, dim)
-    rows = Rows.from_json(stored)
-    return _cached_region((rows.matrix.tobytes(), rows.lower.tobytes(), rows.upper.tobytes(), rows.labels), dim)
+    A, lower, upper = (np.array(stored[name], dtype=np.float64) for name in ("A", "lower", "upper"))
+    return _cached_region((A.tobytes(), lower.tobytes(), upper.tobytes()), dim)
 
 
 @lru_cache(maxsize=32)
-def _cached_region(key: tuple[bytes, bytes, bytes, tuple[str, ...]] | None, dim: int) -> Region:
+def _cached_region(key: tuple[bytes, bytes, bytes] | None, dim: int) -> Region:
     if key is None:
         return Region(None, dim)
-    matrix, lower, upper = (np.frombuffer(part) for part in key[:3])
-    return Region(Rows(matrix.reshape(-1, dim), lower, upper, key[3]), dim)
+    matrix, lower, upper = (np.frombuffer(part) for part in key)
+    return Region(LinearRows(matrix.reshape(-1, dim), lower, upper), dim)

@@ -82,17 +82,21 @@ def posterior_and_gradient(peer: PeerModel, points: Tensor) -> Tensor:
     return torch.autograd.grad(total, x)[0]
 
 
-def _single(x: Tensor, targets: Tensor, *, batch: int) -> SingleTaskGP:
-    shape = torch.Size([batch] if batch > 1 else [])
+def paper_kernel(d: int, *, shape: torch.Size = torch.Size([])) -> ScaleKernel:  # noqa: B008  # it is immutable
+    """Matern-5/2 with a lengthscale for each coordinate and the paper's priors."""
     prior = LogNormalPrior(*LENGTHSCALE_PRIOR)
     inner = MaternKernel(
         nu=2.5,
-        ard_num_dims=x.shape[-1],
+        ard_num_dims=d,
         batch_shape=shape,
         lengthscale_prior=prior,
         lengthscale_constraint=GreaterThan(1e-2, transform=None, initial_value=prior.mode),
     )
-    kernel = ScaleKernel(inner, batch_shape=shape, outputscale_prior=GammaPrior(*OUTPUTSCALE_PRIOR))
+    return ScaleKernel(inner, batch_shape=shape, outputscale_prior=GammaPrior(*OUTPUTSCALE_PRIOR))
+
+
+def _single(x: Tensor, targets: Tensor, *, batch: int) -> SingleTaskGP:
+    kernel = paper_kernel(x.shape[-1], shape=torch.Size([batch] if batch > 1 else []))
     # GPyTorch takes no less than 1e-6 unless it is asked to.
     with warnings.catch_warnings(), min_fixed_noise(double_value=JITTER):
         warnings.simplefilter("ignore")

@@ -23,13 +23,16 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models.gp_regression import SingleTaskGP
 from botorch.models.transforms.outcome import Standardize
 from botorch.optim.optimize import optimize_acqf
+from gpytorch.constraints import GreaterThan  # type: ignore[import-untyped]
+from gpytorch.kernels import MaternKernel, ScaleKernel  # type: ignore[import-untyped]
 from gpytorch.mlls import ExactMarginalLogLikelihood  # type: ignore[import-untyped]
+from gpytorch.priors import GammaPrior, LogNormalPrior  # type: ignore[import-untyped]
 from gpytorch.settings import min_fixed_noise  # type: ignore[import-untyped]
 from torch import Tensor
 
+from eign.models.independent.map_objective import LENGTHSCALE_PRIOR, OUTPUTSCALE_PRIOR
 from eign.models.independent.model import JITTER
 from eign_lab.rivals.counted import CountedProblem, sobol_design
-from eign_lab.speed.botorch_fits import paper_kernel
 
 Acquisition = Literal["ei", "log-ei"]
 _ACQUISITIONS: Final = {"ei": ExpectedImprovement, "log-ei": LogExpectedImprovement}
@@ -91,3 +94,16 @@ def _model(x: Tensor, y: Tensor, settings: dict[str, Any]) -> SingleTaskGP:
         return SingleTaskGP(
             x, y, train_Yvar=torch.full_like(y, variance), covar_module=kernel, outcome_transform=transform
         ).to(x)
+
+
+def paper_kernel(d: int, *, shape: torch.Size = torch.Size([])) -> ScaleKernel:  # noqa: B008  # it is immutable
+    """Matern-5/2 with a lengthscale for each coordinate and the paper's priors."""
+    prior = LogNormalPrior(*LENGTHSCALE_PRIOR)
+    inner = MaternKernel(
+        nu=2.5,
+        ard_num_dims=d,
+        batch_shape=shape,
+        lengthscale_prior=prior,
+        lengthscale_constraint=GreaterThan(1e-2, transform=None, initial_value=prior.mode),
+    )
+    return ScaleKernel(inner, batch_shape=shape, outputscale_prior=GammaPrior(*OUTPUTSCALE_PRIOR))

@@ -10,16 +10,13 @@ import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.gp_regression import SingleTaskGP
 from botorch.models.model_list_gp_regression import ModelListGP
-from gpytorch.constraints import GreaterThan  # type: ignore[import-untyped]
-from gpytorch.kernels import MaternKernel, ScaleKernel  # type: ignore[import-untyped]
 from gpytorch.mlls import ExactMarginalLogLikelihood, SumMarginalLogLikelihood  # type: ignore[import-untyped]
-from gpytorch.priors import GammaPrior, LogNormalPrior  # type: ignore[import-untyped]
 from gpytorch.settings import min_fixed_noise  # type: ignore[import-untyped]
 from torch import Tensor
 
 from eign.arrays import Array
-from eign.models.independent.map_objective import LENGTHSCALE_PRIOR, OUTPUTSCALE_PRIOR
 from eign.models.independent.model import JITTER
+from eign_lab.rivals.botorch_loop import paper_kernel
 
 Form = Literal["list", "batched"]
 FORMS: Final[tuple[Form, ...]] = ("list", "batched")
@@ -80,19 +77,6 @@ def posterior_and_gradient(peer: PeerModel, points: Tensor) -> Tensor:
     posterior = peer.model.posterior(x)
     total = posterior.mean.sum() + posterior.variance.sum()
     return torch.autograd.grad(total, x)[0]
-
-
-def paper_kernel(d: int, *, shape: torch.Size = torch.Size([])) -> ScaleKernel:  # noqa: B008  # it is immutable
-    """Matern-5/2 with a lengthscale for each coordinate and the paper's priors."""
-    prior = LogNormalPrior(*LENGTHSCALE_PRIOR)
-    inner = MaternKernel(
-        nu=2.5,
-        ard_num_dims=d,
-        batch_shape=shape,
-        lengthscale_prior=prior,
-        lengthscale_constraint=GreaterThan(1e-2, transform=None, initial_value=prior.mode),
-    )
-    return ScaleKernel(inner, batch_shape=shape, outputscale_prior=GammaPrior(*OUTPUTSCALE_PRIOR))
 
 
 def _single(x: Tensor, targets: Tensor, *, batch: int) -> SingleTaskGP:

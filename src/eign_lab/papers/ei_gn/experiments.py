@@ -9,11 +9,11 @@
 `VERSION` is 3 since functions without noise have none in the surrogate; 2 had a variance of 1e-6.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from eign.problems import gp_samples
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, quick_version
@@ -85,17 +85,19 @@ _EI_FAMILY: Final = (_EI_GN, _EI, _LOG_EI, *_EI_XI, *_WITH_GRADIENTS)
 
 
 _BOTORCH_EI: Final = MethodSpec("BoTorch EI", "botorch/ei")
-_OTHER_SETTINGS: Final = tuple(
-    MethodSpec(f"BoTorch EI, {title}", "botorch/ei", options)
-    for title, options in {
-        "noise learned": {"noise": "learned"},
-        "as it comes": {"noise": "learned", "priors": "botorch"},
-        "values as they are": {"standardize": False},
-        "inputs as they are": {"normalize": False},
-        "inputs as they are, noise learned": {"normalize": False, "noise": "learned"},
-        "nothing rescaled, noise learned": {"normalize": False, "standardize": False, "noise": "learned"},
-        "single precision, noise learned": {"precision": "single", "noise": "learned"},
-    }.items()
+_OTHER_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "noise learned": {"noise": "learned"},
+    "as it comes": {"noise": "learned", "priors": "botorch"},
+    "values as they are": {"standardize": False},
+    "inputs as they are": {"normalize": False},
+    "inputs as they are, noise learned": {"normalize": False, "noise": "learned"},
+    "nothing rescaled, noise learned": {"normalize": False, "standardize": False, "noise": "learned"},
+    "single precision, noise learned": {"precision": "single", "noise": "learned"},
+}
+
+
+_BOTORCH_VARIANTS: Final = tuple(
+    MethodSpec(f"BoTorch EI, {title}", "botorch/ei", options) for title, options in _OTHER_SETTINGS.items()
 )
 
 
@@ -159,7 +161,7 @@ _EXTRA: Final = (
         "settings",
         "Which settings may the paper's EI on Shekel come from?",
         (_SHEKEL,),
-        (_EI, _BOTORCH_EI, *_OTHER_SETTINGS, *_WITH_GRADIENTS),
+        (_EI, _BOTORCH_EI, *_BOTORCH_VARIANTS, *_WITH_GRADIENTS),
         extra=True,
     ),
 )

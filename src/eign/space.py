@@ -185,6 +185,30 @@ class Box:
         mantissa[..., log], exponent[..., log] = _log_factor(x[..., log], low[log], high[log])
         return times_power(as_floats(values, "values"), (mantissa, exponent), power)
 
+    def linear_to_unit(self, A: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array, Array]:
+        """Rows lower <= A x <= upper as rows of the unit cube's points: `k x d, k, k -> k x free_dim, k, k`.
+
+        >>> Box([(1, 3), (2, 2)]).linear_to_unit([[1.0, 10.0]], [-np.inf], [22.0])
+        (array([[2.]]), array([-inf]), array([1.]))
+
+        Raises:
+            ValueError: a row has another number of coordinates, or a coordinate on a log scale: it is linear in x and
+                would not be in the cube.
+        """
+        rows, free = np.atleast_2d(as_floats(A, "A")), self.free
+        if rows.ndim != 2 or rows.shape[1] != self.dim:
+            raise ValueError(f"A has shape {rows.shape}, expected (k, {self.dim}): one column a coordinate")
+        bent = np.argwhere((rows != 0.0) & self.log & free)
+        if len(bent):
+            label = _label(bent[0][1], self.names)
+            raise ValueError(
+                f"a linear constraint on {label}, which has a log scale: it would not be linear where the search is; "
+                "give that coordinate a linear scale, or the constraint as a function (a NonlinearConstraint)"
+            )
+        offset = rows @ self.lower
+        width = (self.upper - self.lower)[free]
+        return rows[:, free] * width, as_floats(lower, "lower") - offset, as_floats(upper, "upper") - offset
+
     def contains(self, x: ArrayLike) -> Mask:
         """Whether the points lie in the box, border included, `... x d -> ...`; NaN is nowhere."""
         x = self._shaped(x)

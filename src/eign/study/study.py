@@ -16,7 +16,8 @@ from typing import Any, final
 import numpy as np
 
 from eign.arrays import Array, Mask, as_floats
-from eign.data import Numbers, Observations, to_unit
+from eign.constraints import best_row, relative_excess
+from eign.data import Numbers, Observations, constraint_values, to_unit
 from eign.interrupts import uninterrupted
 from eign.numerics.threads import pinned_threads
 from eign.space import SAME_POINT, Box
@@ -57,6 +58,7 @@ class Study:
         self._before_proposal = (state, list(self._gains))
         self._is_restored = True
         self._best_row: int | None = None
+        self._excess: Array | None = None
         # What the gradient check has seen: each tell adds to it, so that none looks at everything again.
         self._near, self._probes = NearPairs(), 0
         self._warned = self._warned_of_contradiction = False
@@ -187,23 +189,58 @@ class Study:
             self.file.close()
 
     def best_row(self) -> int:
-        """The row of the best point observed; with noise, of the one with the best posterior mean.
+        """The row of the best feasible point observed, else of the least violated; with noise, by posterior means.
 
         Raises:
             ValueError: no value has been told yet.
         """
         if self._best_row is None:
-            candidates = np.flatnonzero(self.data.has_y)
-            if not len(candidates):
+            if not self.data.has_y.any():
                 raise ValueError("there is no best point yet: no finite value has been told")
-            self._best_row = int(candidates[np.argmax(self._estimates()[candidates])])
+            values = np.where(self.data.has_y, self._estimates(), np.nan)
+            self._best_row = best_row(values, self.excess(), self.definition.feasibility_tol)
         return self._best_row
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether there are constraints of any kind."""
+        return bool(len(self.definition.constraints) or len(self.definition.linear))
+
+    def excess(self) -> Array:
+        """By how much each point violates the constraints, the largest in units of its scale `n`; inf if unknown."""
+        if self._excess is None:
+            self._excess = np.zeros(len(self.history))
+            if self.is_constrained:
+                _, violations, scales = self.violations()
+                self._excess = relative_excess(violations, scales)
+        return self._excess
+
+    def violations(self) -> tuple[list[str], Array, Array]:
+        """Of all constraints, black-box ones first: names, violations `n x m`, user units, and their scales `m`."""
+        limits, rows, box = self.definition.constraints, self.definition.linear, self.box
+        values = constraint_values(self.history)
+        violations, scales = limits.violation(values), limits.scales(values)
+        if not len(rows):
+            return list(limits.names), violations, scales
+        violations = np.concatenate([violations, rows.violation(self.history.x)], axis=1)
+        return [*limits.names, *rows.labels], violations, np.append(scales, rows.scales(box.lower, box.upper))
+
+    def is_feasible(self) -> Mask:
+        """Which points satisfy the constraints, up to the tolerance `n`."""
+        return np.asarray(self.excess() <= self.definition.feasibility_tol)
+
+    def feasible_data(self) -> Observations:
+        """What is known of the objective, in the unit cube, where infeasible points have no value."""
+        if not self.is_constrained:
+            return self.data
+        seen = self.data.objective
+        return Observations(seen.x, np.where(self.is_feasible(), seen.y, np.nan), seen.grad, seen.y_var, seen.grad_var)
 
     def convergence(self) -> Convergence:
         """How near the best point is to an optimum, as far as it is known."""
         if not self.data.has_y.any():
             return Convergence(None, None)
-        return convergence(self.data, self.best_row(), self._gains)
+        return convergence(self.feasible_data(), self.best_row(), self._gains)
 
     def belief(self) -> Belief | None:
         """What the method believes of f and looks for next; changes nothing."""
@@ -258,7 +295,7 @@ class Study:
         self.log.append(event)
         self._state = state
         self._before_proposal = (state, list(self._gains))
-        self._best_row = None
+        self._best_row = self._excess = None
 
     def _check_not_a_view(self) -> None:
         if self.is_view:

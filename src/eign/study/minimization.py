@@ -200,6 +200,8 @@ def _run(
     further = args if isinstance(args, tuple) else (args,)
     task = Task(fun, jac, further, allowed.functions, allowed.outputs)
     reserved = _reserved(polish, evaluations)
+    if reserved and (len(allowed.limits) or len(allowed.linear)):
+        raise ValueError("polish: L-BFGS-B knows no constraints; leave it out, method 'auto' finds the last digits")
     study = _begun_or_resumed if resume else Optimizer
     with (
         orderly_end(),

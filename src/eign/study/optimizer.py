@@ -11,6 +11,7 @@ import numpy as np
 from eign.arrays import Array, whole_number
 from eign.constraints import FEASIBILITY_TOL, Limits, LinearRows
 from eign.data import Numbers, Observations, constraint_gradients, constraint_values
+from eign.region import region_in
 from eign.space import SAME_POINT, Box
 from eign.strategies.registry import check_handled, strategy
 from eign.study.constraint_forms import read_constraints
@@ -100,12 +101,14 @@ class Optimizer:
 
         Raises:
             FileExistsError: there is such a file already; see `resume`.
+            ValueError: an argument is wrong, the method takes no such constraints, or the linear ones leave no point.
         """
         box = bounds if isinstance(bounds, Box) else Box(bounds)
         _check_resolution(box)
         mode, count = checked_mode(check_gradients), checked_budget(budget)
         limits, rows, *_ = read_constraints(constraints, box, linear=linear)
         tol = checked_feasibility_tol(feasibility_tol)
+        region_in(box, rows)  # raises where they leave nothing
         check_handled(method, constraints=len(limits) > 0, linear=len(rows) > 0)
         definition = Definition(
             box,

@@ -20,6 +20,7 @@ from eign.constraints import best_row, relative_excess
 from eign.data import Numbers, Observations, constraint_values, to_unit
 from eign.interrupts import uninterrupted
 from eign.numerics.threads import pinned_threads
+from eign.region import Region, region_in, user_point
 from eign.space import SAME_POINT, Box
 from eign.strategies.design import design_point
 from eign.strategies.registry import strategy
@@ -99,6 +100,15 @@ class Study:
         return self.definition.box
 
     @cached_property
+    def region(self) -> Region:
+        """The points of the unit cube that satisfy the linear constraints.
+
+        Raises:
+            EmptyRegion: there are none.
+        """
+        return region_in(self.box, self.definition.linear)
+
+    @cached_property
     def strategy(self) -> Strategy:
         """The method; its packages are imported here."""
         return strategy(self.definition.method)
@@ -146,7 +156,7 @@ class Study:
             self._before_proposal = (before, list(self._gains))
             self._state = replace(state, asked=before.asked)
             self._gains += [] if proposal.expected_improvement is None else [proposal.expected_improvement]
-            return proposal._replace(x=np.array(self.box.from_unit(proposal.x)))
+            return proposal._replace(x=self._user_points(proposal.x[None])[0])
 
     def withdraw(self) -> None:
         """Undo the last `propose`, right after it: its point will not be evaluated, and is no step of the method."""
@@ -307,9 +317,11 @@ class Study:
         with pinned_threads():
             mode, widths = self.definition.check_gradients, self._widths()
             probe = probe_point(mode, self.data, widths, pending, self._probes, self._near)
+        if probe is not None and len(self.definition.linear) and not self.region.contains(probe):
+            probe = None
         probes = np.empty((0, self.box.free_dim)) if probe is None else probe[None]
         proposals, state = self._proposals(state, np.concatenate([pending, probes]), count - len(probes))
-        points = self.box.from_unit(np.concatenate([probes, *(proposal.x[None] for proposal in proposals)]))
+        points = self._user_points(np.concatenate([probes, *(proposal.x[None] for proposal in proposals)]))
         reasons = (PROBE,) * len(probes) + tuple(proposal.reason for proposal in proposals)
         gains = (None,) * len(probes) + tuple(proposal.expected_improvement for proposal in proposals)
         self._record(Ask(points, reasons, gains), state)
@@ -337,8 +349,21 @@ class Study:
                 stacklevel=5,  # at the caller of ask
             )
         numbers = range(state.asked, state.asked + count)
-        points = [design_point(state.seed, state.dim, number) for number in numbers]
+        points = [self._spread_point(state, number) for number in numbers]
         return [Proposal(x, "fallback") for x in points], replace(state, asked=state.asked + count)
+
+    def _spread_point(self, state: State, number: int) -> Array:
+        """A point of a sequence that fills what is allowed, in the unit cube."""
+        if len(self.definition.linear):
+            return self.region.design_point(state.seed, number)
+        return design_point(state.seed, state.dim, number)
+
+    def _user_points(self, units: Array) -> Array:
+        """Points of the unit cube as they are handed out, `n x d`: linear constraints hold after rounding, too."""
+        rows = self.definition.linear
+        if not len(rows):
+            return self.box.from_unit(units)
+        return np.stack([user_point(u, rows, self.box, self.region) for u in units])
 
     def probes(self) -> int:
         """Points asked for to check the gradient."""
@@ -395,7 +420,7 @@ class Study:
     def __getstate__(self) -> dict[str, Any]:
         if self.file is not None:
             raise TypeError("a study in a file cannot be copied; look at it elsewhere with Optimizer.view(file)")
-        return {name: value for name, value in vars(self).items() if name not in ("_mutex", "strategy")}
+        return {name: value for name, value in vars(self).items() if name not in ("_mutex", "strategy", "region")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _mutex=threading.RLock())

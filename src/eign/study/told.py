@@ -80,7 +80,7 @@ def _by_constraint(given: Any, limits: Limits, what: str, *, single: bool) -> Se
             if name not in limits.names:
                 raise ValueError(not_among(f"{what}: there is no constraint", name, limits.names))
         return [given.get(name) for name in limits.names]
-    if np.ndim(given) == 0 and (what.endswith("vars") or count == 1):
+    if _is_number(given) and (what.endswith("vars") or count == 1):
         return [as_floats(given, what)] * count
     if single:
         rows = [given] if count == 1 and _is_one_gradient(given, what) else list(given)
@@ -93,7 +93,11 @@ def _by_constraint(given: Any, limits: Limits, what: str, *, single: bool) -> Se
 
 def _is_one_gradient(given: Any, what: str) -> bool:
     """Whether a gradient (d,) was given for the only constraint, where (1, d) is meant."""
-    return "grad" in what and all(each is None or np.ndim(each) == 0 for each in given)
+    return "grad" in what and all(each is None or _is_number(each) for each in given)
+
+
+def _is_number(given: Any) -> bool:
+    return not isinstance(given, list | tuple | Mapping) and np.ndim(given) == 0
 
 
 def _columns(given: Any, count: int, what: str) -> list[Array]:

@@ -150,7 +150,7 @@ def write_table(
         if kind == ".csv":
             write_csv(columns, text)
         else:
-            json.dump(_objects(history, names, reasons), text, indent=1, allow_nan=False)
+            json.dump(as_objects(history, names, reasons), text, indent=1, allow_nan=False)
             text.write("\n")
         written.write(text.getvalue().encode())
 
@@ -177,7 +177,9 @@ def _plain_text(name: str) -> str:
     return name[1:] if name[:1] == "'" and name[1:2] in _FORMULA and name[1:] else name
 
 
-def _objects(history: Observations, names: Sequence[str] | None, reasons: Sequence[str] | None) -> list[dict[str, Any]]:
+def as_objects(
+    history: Observations, names: Sequence[str] | None, reasons: Sequence[str] | None
+) -> list[dict[str, Any]]:
     """Evaluations as JSON has them; what is not known at all is left out."""
 
     def by_coordinate(numbers: Any) -> Any:

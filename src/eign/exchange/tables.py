@@ -178,7 +178,7 @@ def _plain_text(name: str) -> str:
 
 
 def as_objects(
-    history: Observations, names: Sequence[str] | None, reasons: Sequence[str] | None
+    history: Observations, names: Sequence[str] | None, reasons: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
     """Evaluations as JSON has them; what is not known at all is left out."""
 

@@ -141,6 +141,11 @@ class LinearRows:
         """By how much A x is outside its limits, `... x d -> ... x k`."""
         return violation(as_floats(x, "x") @ self.A.T, self.lower, self.upper)
 
+    def scales(self, lower: Array, upper: Array) -> Array:
+        """By how much each row varies over a box, `d, d -> k`; 1 where it does not."""
+        span = np.abs(self.A) @ (upper - lower)
+        return np.where(span > 0.0, span, 1.0)
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds equal rows; a side that is open is None."""
         limits = {"lower": _closed(self.lower), "upper": _closed(self.upper)}
@@ -199,6 +204,32 @@ def scales(values: ArrayLike, lower: Array, upper: Array) -> Array:
     """
     values = np.asarray(values, dtype=np.float64)
     return np.array([_scale(values[:, i], lower[i], upper[i]) for i in range(len(lower))])
+
+
+def relative_excess(violations: Array, scale: Array) -> Array:
+    """The largest violation of each point in units of the scales, `n x m, m -> n`; inf if one is unknown.
+
+    >>> relative_excess(np.array([[0.0, 3.0], [np.nan, 0.0]]), np.array([1.0, 10.0]))
+    array([0.3, inf])
+    """
+    with np.errstate(over="ignore"):
+        relative = violations / scale
+    return np.asarray(np.where(np.isnan(relative), np.inf, relative).max(axis=1, initial=0.0))
+
+
+def best_row(y: Array, excess: Array, tol: float) -> int:
+    """The row of the largest y with an excess of at most `tol`; if there is none, of the least excess, then largest y.
+
+    Args:
+        y: Values to be maximised `n`, NaN where one is missing; one at least is known.
+        excess: See `relative_excess`, `n`.
+        tol: What counts as feasible.
+    """
+    known = np.flatnonzero(np.isfinite(y))
+    feasible = known[excess[known] <= tol]
+    if not len(feasible):
+        feasible = known[excess[known] == excess[known].min()]
+    return int(feasible[np.argmax(y[feasible])])
 
 
 def _scale(values: Array, lower: float, upper: float) -> float:

@@ -69,6 +69,7 @@ def run_spec(spec: Spec, *, resume: bool, progress: bool) -> OptimizeResult:
             storage=spec.storage,
             resume=resume,
             progress=progress,
+            constraints=[spec.constraints, spec.linear],
             **spec.settings,
         )
     except StorageError as error:
@@ -81,7 +82,7 @@ def _not_written(error: StorageError, history: Observations, spec: Spec) -> Stor
     """The error in the words of the terminal, with the evaluations that the file lacks: the process is about to end."""
     reason = error.__cause__ if isinstance(error.__cause__, StorageError) else error
     missing = history[len(Optimizer.view(spec.storage).history) :]
-    lost = [json.dumps(one) for one in as_objects(missing, spec.box.names)]
+    lost = [json.dumps(one) for one in as_objects(missing, spec.box.names, None, spec.constraints.names)]
     if lost:
         lost = [f"The file lacks {counted(len(lost), 'evaluation')}; give this to eign tell {spec.storage}:", *lost]
     again = f"When that is mended, go on with: eign optimize {spec.path} --resume"
@@ -94,9 +95,15 @@ def describe_result(result: OptimizeResult, spec: Spec, *, as_json: bool) -> str
     if as_json:
         values = {"x": point if names is None else dict(zip(names, point, strict=True)), "value": float(result.fun)}
         more = {"gradient": result.jac.tolist(), "evaluations": result.nfev, "success": bool(result.success)}
+        if "constr" in result:
+            named = zip(result.constr_names, result.constr.tolist(), strict=True)
+            more |= {"constraints": dict(named), "violation": float(result.constr_violation)}
         return json.dumps(_nulls({**values, **more, "message": result.message}), allow_nan=False)
     labels = [f"x{i}" for i in range(len(point))] if names is None else names
-    numbers = zip(("value", *labels), (float(result.fun), *point), strict=True)
+    numbers = [*zip(("value", *labels), (float(result.fun), *point), strict=True)]
+    if "constr" in result:
+        numbers += [*zip(result.constr_names, result.constr.tolist(), strict=True)]
+        numbers += [("violation", float(result.constr_violation))]
     return "\n".join([printable(result.message), *entries((label, f"{number:.10g}") for label, number in numbers)])
 
 

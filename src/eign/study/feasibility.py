@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from eign.study.handle import handle
+from eign.study.optimality import Multipliers, multipliers
 from eign.study.optimizer import Optimizer
 
 
@@ -14,8 +15,9 @@ def constraint_fields(optimizer: Optimizer) -> dict[str, Any]:
         return {}
     limits, dim = optimizer.constraints, optimizer.box.dim
     values, gradients, worst = np.full(len(limits), np.nan), np.full((len(limits), dim), np.nan), np.nan
+    found = Multipliers(np.full(len(limits), np.nan), np.full(len(optimizer.linear), np.nan))
     if optimizer.history.has_y.any():
-        best = optimizer.best
+        best, found = optimizer.best, multipliers(handle(optimizer))
         values, gradients, worst = best.constraints, best.constraint_grads, best.violation
     return {
         "constr": values,
@@ -23,6 +25,8 @@ def constraint_fields(optimizer: Optimizer) -> dict[str, Any]:
         "constr_names": limits.names,
         "constr_violation": worst,
         "maxcv": worst,
+        "multipliers": found.constraints,
+        "linear_multipliers": found.linear,
     }
 
 

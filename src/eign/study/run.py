@@ -259,7 +259,10 @@ class Run:
             return None
         study = handle(self.optimizer)
         slope, gain = study.convergence()
-        measured = {"projected gradient": slope, "expected improvement": gain}
+        if not self.optimizer.history.has_y.any() or not self.optimizer.best.is_feasible:
+            return None
+        steepness = "KKT residual" if study.is_constrained else "projected gradient"
+        measured = {steepness: slope, "expected improvement": gain}
         known = {name: value for name, value in measured.items() if value is not None}
         if not known or any(value > self.tol for value in known.values()):
             return None
@@ -268,7 +271,8 @@ class Run:
         if not is_stalled(study.feasible_data(), self.tol):
             return None
         listed = " and ".join(f"{name} {value:.1e}" for name, value in known.items())
-        return f"converged: {listed} at most tol = {self.tol:g}"
+        to_where = " to a KKT point" if study.is_constrained and slope is not None else ""
+        return f"converged{to_where}: {listed} at most tol = {self.tol:g}"
 
     def _polished(self) -> tuple[Status, str]:
         """Go on with L-BFGS-B from the best point, one evaluation after the other, until it or the budget ends."""

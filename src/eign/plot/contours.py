@@ -66,7 +66,8 @@ def contour(
     dots = faded(DATA, strength[feasible]), faded("white", strength[feasible])
     inside, outside = seen.x[feasible], seen.x[~feasible]
     axes.scatter(inside[:, i], inside[:, j], s=26, color=dots[0], edgecolors=dots[1], linewidths=0.8, zorder=4)
-    axes.scatter(outside[:, i], outside[:, j], s=26, marker="x", color=faded(BEST, strength[~feasible]), zorder=4)
+    if len(outside):
+        axes.scatter(outside[:, i], outside[:, j], s=26, marker="x", color=faded(BEST, strength[~feasible]), zorder=4)
     axes.plot(best.x[i], best.x[j], "*", color=BEST, markersize=16, markeredgecolor="white", zorder=5)
     _frame(axes, cut)
     return axes

@@ -41,6 +41,7 @@ from eign.strategies.auto.memory import (
 )
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start, unexplored
 from eign.strategies.auto.views import SeenAcquisition, SeenModel
+from eign.strategies.constrained import method as constrained
 from eign.strategies.design import generator, initial_proposal
 from eign.strategies.multistart import replay
 from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
@@ -79,6 +80,7 @@ class Auto(Strategy):
     """The default method, see this module's docstring. Memory: see `Memory`."""
 
     expects_improvement = True
+    handles_constraints = handles_linear = True
 
     @property
     def options(self) -> Mapping[str, Option]:
@@ -102,6 +104,8 @@ class Auto(Strategy):
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """A point of the design, the next of a descent, or the best step on the model."""
+        if state.limits or state.rows is not None:
+            return constrained.propose(state, data, pending)
         if _is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
         memory = Memory.from_json(state.memory)

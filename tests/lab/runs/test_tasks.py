@@ -171,7 +171,7 @@ def test_an_error_is_kept_with_the_evaluations_before_it_and_the_run_can_go_on(m
         raise FloatingPointError("no\nfactor")
 
     with monkeypatch.context() as patch:
-        patch.setattr("eign.strategies.bayesian.fitted_surrogate", fail)
+        patch.setattr("eign.strategies.surrogate_steps.fitted_surrogate", fail)
         log = whole(run, 8)
     assert len(log) == 4
     assert log.error is not None

@@ -36,8 +36,7 @@ def test_every_suggestion_satisfies_linear_rows(method: str) -> None:
     for _ in range(4):
         points = opt.ask(3)
         assert WEDGE.linear is not None
-        # Until the study rounds into the region: what the strategies propose holds to rounding.
-        assert (WEDGE.linear.violation(points) <= 1e-12).all()
+        assert (WEDGE.linear.violation(points) == 0.0).all()
         for x in points:
             opt.tell(WEDGE.told(x))
 

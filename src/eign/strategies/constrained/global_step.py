@@ -42,7 +42,7 @@ class FeasibleImprovement:
 
     def __init__(self, outputs: Outputs, best: float | None, tolerance: float) -> None:
         """See the class."""
-        self._outputs, self._best = outputs, best
+        self.outputs, self._best = outputs, best
         lower, upper = outputs.limits
         room = np.maximum(tolerance - 0.5 * np.where(np.isfinite(upper - lower), upper - lower, np.inf), 0.0)
         self._lower, self._upper = lower - room, upper + room
@@ -57,7 +57,7 @@ class FeasibleImprovement:
 
     def parts(self, x: Array) -> tuple[float, float]:
         """Expected improvement and probability of feasibility at one point, `d`."""
-        moments = self._outputs.moments(x[None], gradients=False)
+        moments = self.outputs.moments(x[None], gradients=False)
         log_probability = 0.0
         for j in range(len(self._lower)):
             log_probability += float(self._feasible(moments.mean[:, j + 1], moments.variance[:, j + 1], j).value[0])
@@ -70,7 +70,7 @@ class FeasibleImprovement:
         return log_probability_of_feasibility(mean, variance, float(self._lower[j]), float(self._upper[j]))
 
     def _combined(self, X: Array, *, gradients: bool) -> tuple[Array, Array]:
-        moments = self._outputs.moments(X, gradients=gradients)
+        moments = self.outputs.moments(X, gradients=gradients)
         terms: list[tuple[int, improvement_numpy.ByMoments]] = []
         if self._best is not None:
             mean, variance = moments.mean[:, 0], moments.variance[:, 0]
@@ -87,12 +87,9 @@ class FeasibleImprovement:
         return value, gradient
 
 
-def global_step(
-    outputs: Outputs, best: float | None, tolerance: float, incumbents: Array, rng: np.random.Generator
-) -> GlobalStep:
-    """The maximiser of `FeasibleImprovement` that is no point told, as far as a multi-start search finds it."""
-    region, seen = outputs.standing.region, outputs.objective.model.observations.x
-    target = FeasibleImprovement(outputs, best, tolerance)
+def global_step(target: FeasibleImprovement, incumbents: Array, rng: np.random.Generator) -> GlobalStep:
+    """The maximiser that is no point told, as far as a multi-start search finds it."""
+    region, seen = target.outputs.standing.region, target.outputs.objective.model.observations.x
     raw = region.samples(_RAW, rng)
     if len(incumbents):
         raw = np.concatenate([raw, region.project(local_candidates(incumbents, _AROUND, rng))])

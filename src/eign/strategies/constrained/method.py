@@ -12,7 +12,7 @@ optimum that is known. Where the models' promises do not come true SLSQP on the 
 """
 
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
 
 import numpy as np
 import torch
@@ -22,13 +22,13 @@ from eign.data import Observations
 from eign.formulas.improvement_numpy import expected_improvement
 from eign.space import SAME_POINT, contains, nearest
 from eign.strategies.constrained.descent import replay
-from eign.strategies.constrained.global_step import GlobalStep, global_step
+from eign.strategies.constrained.global_step import FeasibleImprovement, GlobalStep, global_step
 from eign.strategies.constrained.local_step import LocalStep, local_step
 from eign.strategies.constrained.memory import Memory, Run
 from eign.strategies.constrained.outputs import Outputs, fit_outputs
 from eign.strategies.constrained.standing import Index, Standing
-from eign.strategies.design import generator, initial_proposal
-from eign.strategies.strategy import Proposal, State
+from eign.strategies.design import generator
+from eign.strategies.strategy import Belief, Proposal, State
 
 # Gains in standard deviations of what was told. Below the first a run has converged; a global step looks for more than
 # the second, so that it stays away from optima that were reached.
@@ -53,33 +53,41 @@ class _Step(NamedTuple):
     reason: str
 
 
-def propose(state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
-    """The next point, and the state with what was learned on the way."""
-    if _is_initial(state, data, pending) or not data.has_y.any():
-        return initial_proposal(state)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _proposed(state, data, pending)
+@final
+class ConstrainedSteps:
+    """What `auto` proposes after its design where there are constraints. Memory: see `Memory`."""
+
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
+        """The next step of a run, or the start of another."""
+        # Values over hundreds of decades overflow here and there; what is not finite is never chosen.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            memory, outputs = _learned(state, data)
+            memory, step = _continued(memory, outputs, pending)
+            if step is None:
+                memory, step = _begun(memory, outputs, state, pending)
+            gain = _expected(outputs, step.x)
+        return Proposal(step.x, step.reason, gain), replace(state, memory=memory.to_json(), noisy=outputs.is_noisy)
+
+    def belief(self, state: State, data: Observations, pending: Array) -> Belief:
+        """The model of f in the units of y, and where a global step would look."""
+        _, outputs = _learned(state, data)
+        target = _improvement(outputs.given(pending), state)
+        return Belief(outputs.objective, target, _global(outputs, state, pending).x)
+
+    def estimates(self, state: State, data: Observations) -> Array:
+        """The posterior mean of f where its values scatter; otherwise the values."""
+        if not state.noisy:
+            return data.y
+        _, outputs = _learned(replace(state, options={**state.options, "refit": np.inf}), data)
+        model = outputs.objective
+        return np.asarray(model.moments(torch.tensor(data.x))[0].numpy()) if model.noisy else data.y
 
 
-def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
-    standing = Standing.of(state, data)
+def _learned(state: State, data: Observations) -> tuple[Memory, Outputs]:
+    """The models of what was told, and the memory with their fits."""
     memory = Memory.from_json(state.memory)
-    outputs, fits = fit_outputs(standing, memory.fits, state.options)
-    memory = replace(memory, fits=tuple(fits))
-    state = replace(state, noisy=outputs.is_noisy)
-    memory, step = _continued(memory, outputs, pending)
-    if step is None:
-        memory, step = _begun(memory, outputs, state, pending)
-    gain = _expected(outputs, step.x)
-    return Proposal(step.x, step.reason, gain), replace(state, memory=memory.to_json())
-
-
-def _is_initial(state: State, data: Observations, pending: Array) -> bool:
-    count: int | None = state.options["n_init"]
-    if count is None:
-        blind = len(data) > 0 and not data.has_grad.any()
-        count = 3 * state.dim if blind else state.dim + 3
-    return len(data) + len(pending) < count
+    outputs, fits = fit_outputs(Standing.of(state, data), memory.fits, state.options)
+    return replace(memory, fits=tuple(fits)), outputs
 
 
 def _continued(memory: Memory, outputs: Outputs, pending: Array) -> tuple[Memory, _Step | None]:
@@ -206,14 +214,19 @@ def _begun(memory: Memory, outputs: Outputs, state: State, pending: Array) -> tu
     return memory, _Step(x, reason)
 
 
-def _global(outputs: Outputs, state: State, pending: Array) -> GlobalStep:
-    standing = outputs.standing
-    best = standing.best_feasible
+def _improvement(outputs: Outputs, state: State) -> FeasibleImprovement:
+    """What global steps maximise; the tolerance of equalities shrinks with each evaluation."""
+    best = outputs.standing.best_feasible
     goal = None if best is None else float(outputs.objective.fit.output.values(np.array([best]))[0]) + _SMALL
     first, factor, least = _EQUALITY
-    tolerance = max(first * factor ** (len(standing.data) - state.dim), least)
+    tolerance = max(first * factor ** (len(outputs.standing.data) - state.dim), least)
+    return FeasibleImprovement(outputs, goal, tolerance)
+
+
+def _global(outputs: Outputs, state: State, pending: Array) -> GlobalStep:
+    standing = outputs.standing
     incumbents = standing.data.x[standing.order[:3]]
-    return global_step(outputs.given(pending), goal, tolerance, incumbents, generator(state))
+    return global_step(_improvement(outputs.given(pending), state), incumbents, generator(state))
 
 
 def _unexplored(standing: Standing, pending: Array, rng: np.random.Generator) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eign.arrays import Array, Mask
-from eign.constraints import FEASIBILITY_TOL, scales, violation
+from eign.constraints import FEASIBILITY_TOL, relative_excess, scales, violation
 from eign.data import Observations
 from eign.region import Region, region_of
 from eign.strategies.strategy import State
@@ -53,8 +53,7 @@ class Standing:
     @cached_property
     def violations(self) -> Array:
         """The largest violation of each point in scales, `n`; infinite where a constraint is not known."""
-        found = violation(self.values, self.lower, self.upper) / self.scales
-        return np.asarray(np.where(np.isnan(found), np.inf, found).max(axis=1, initial=0.0))
+        return relative_excess(violation(self.values, self.lower, self.upper), self.scales)
 
     @cached_property
     def feasible(self) -> Mask:

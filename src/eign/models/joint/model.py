@@ -30,6 +30,7 @@ from eign.models.joint.moments import (
     differentiable_values,
     extended,
     joint_moments,
+    mean_and_gradient,
     value_moments,
     value_moments_and_gradients,
 )
@@ -245,6 +246,12 @@ class JointGradientGP(ObservedModel):
             torch.from_numpy(units.y_scale * moments.mean_gradient),
             torch.from_numpy(units.y_scale**2 * moments.variance_gradient),
         )
+
+    def mean_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean of f and its gradient by the point, `m x d -> m, m x d`; without variances, and faster by far."""
+        mean, gradient = mean_and_gradient(self._conditioned(), as_array(X))
+        units = self._standardization
+        return torch.from_numpy(units.y_shift + units.y_scale * mean), torch.from_numpy(units.y_scale * gradient)
 
     def joint_moments(self, X: Tensor) -> VectorPosterior:
         """`joint_posterior` at m points without autograd, `m x d -> m x (d+1), m x (d+1) x (d+1)`."""

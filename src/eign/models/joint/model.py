@@ -249,7 +249,7 @@ class JointGradientGP(ObservedModel):
 
     def mean_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """The mean of f and its gradient by the point, `m x d -> m, m x d`; without variances, and faster by far."""
-        mean, gradient = mean_and_gradient(self._conditioned(), as_array(X))
+        mean, gradient = mean_and_gradient(self._conditioned(), as_rows(X, self.dim))
         units = self._standardization
         return torch.from_numpy(units.y_shift + units.y_scale * mean), torch.from_numpy(units.y_scale * gradient)
 

@@ -22,6 +22,7 @@ from eign.acquisition import (
 from eign.arrays import Array
 from eign.data import Observations
 from eign.models import IndependentGradientGP
+from eign.models.incumbent import best_observed
 from eign.models.surrogates import Kind, Surrogate, with_stand_ins
 from eign.search import maximize
 from eign.space import contains
@@ -60,7 +61,7 @@ def _by(acquisition: Callable[[Choice], SurrogateAcquisition]) -> Callable[[Choi
     """The rule that maximises an acquisition."""
 
     def pick(choice: Choice) -> Pick:
-        best = incumbent(choice.model, is_noisy=choice.noisy).x
+        best, _ = best_observed(choice.model, is_noisy=choice.noisy)
         found = maximize(
             acquisition(choice),
             seed=choice.seed,
@@ -76,7 +77,7 @@ def _by(acquisition: Callable[[Choice], SurrogateAcquisition]) -> Callable[[Choi
 
 
 def _best_f(choice: Choice) -> float:
-    return incumbent(choice.model, is_noisy=choice.noisy).best_f
+    return best_observed(choice.model, is_noisy=choice.noisy)[1]
 
 
 def _ei(choice: Choice) -> SurrogateAcquisition:

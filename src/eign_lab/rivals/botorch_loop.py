@@ -6,11 +6,12 @@ come from:
 
 | option | default | instead |
 |---|---|---|
-| `noise` | "jitter": a fixed variance of 1e-9 | "learned": BoTorch's likelihood and its prior |
+| `noise` | 1e-9, a fixed variance in the model's units | another; "learned": BoTorch's likelihood with its prior |
 | `priors` | "paper": Matern-5/2, LogNormal(log 0.4, 0.7) and Gamma(2, 0.5) | "botorch": `SingleTaskGP` as it comes |
 | `standardize` | True | False: values as they are |
 | `normalize` | True: the unit cube | False: user units |
 | `precision` | "double" | "single" |
+| `incumbent` | "observed" | "standardized": in other units than the model unless values are so, a likely slip |
 """
 
 import warnings
@@ -39,11 +40,12 @@ _ACQUISITIONS: Final = {"ei": ExpectedImprovement, "log-ei": LogExpectedImprovem
 _DEFAULTS: Final[dict[str, Any]] = {
     "restarts": 10,
     "raw_samples": 512,
-    "noise": "jitter",
+    "noise": JITTER,
     "priors": "paper",
     "standardize": True,
     "normalize": True,
     "precision": "double",
+    "incumbent": "observed",
 }
 
 
@@ -73,8 +75,9 @@ def _suggest(x: Tensor, y: Tensor, bounds: Tensor, acquisition: Acquisition, set
     """The next point `d`."""
     model = _model(x, y, settings)
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    best = y.max() if settings["incumbent"] == "observed" else (y.max() - y.mean()) / y.std()
     found, _ = optimize_acqf(
-        _ACQUISITIONS[acquisition](model, best_f=y.max()),
+        _ACQUISITIONS[acquisition](model, best_f=best),
         bounds,
         q=1,
         num_restarts=settings["restarts"],
@@ -88,8 +91,8 @@ def _model(x: Tensor, y: Tensor, settings: dict[str, Any]) -> SingleTaskGP:
     kernel = paper_kernel(x.shape[1]) if settings["priors"] == "paper" else None
     if settings["noise"] == "learned":
         return SingleTaskGP(x, y, covar_module=kernel, outcome_transform=transform).to(x)
-    # The jitter is of standardised values. GPyTorch takes no less than 1e-6 unless it is asked to.
-    variance = JITTER * (float(y.var()) if settings["standardize"] else 1.0)
+    # GPyTorch takes no less than 1e-6 unless it is asked to.
+    variance = settings["noise"] * (float(y.var()) if settings["standardize"] else 1.0)
     with min_fixed_noise(double_value=JITTER, float_value=JITTER):
         return SingleTaskGP(
             x, y, train_Yvar=torch.full_like(y, variance), covar_module=kernel, outcome_transform=transform

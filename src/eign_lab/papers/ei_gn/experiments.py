@@ -87,8 +87,11 @@ _EI_FAMILY: Final = (_EI_GN, _EI, _LOG_EI, *_EI_XI, *_WITH_GRADIENTS)
 _BOTORCH_EI: Final = MethodSpec("BoTorch EI", "botorch/ei")
 _OTHER_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "noise learned": {"noise": "learned"},
+    "noise 1e-4": {"noise": 1e-4},
+    "noise 1e-2": {"noise": 1e-2},
     "as it comes": {"noise": "learned", "priors": "botorch"},
     "values as they are": {"standardize": False},
+    "values as they are, incumbent standardized": {"standardize": False, "incumbent": "standardized"},
     "inputs as they are": {"normalize": False},
     "inputs as they are, noise learned": {"normalize": False, "noise": "learned"},
     "nothing rescaled, noise learned": {"normalize": False, "standardize": False, "noise": "learned"},

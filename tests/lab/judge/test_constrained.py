@@ -60,8 +60,8 @@ class TestProblems:
     def test_the_best_known_point_is_feasible_and_has_its_value(self, case: Case) -> None:
         found = case.problem.formula(case.minimizer)
         assert found.value == pytest.approx(case.best, rel=1e-12, abs=1e-12)
-        # 1e-9 of the constraints' scales, which are at most 1e4; except g10's and the pressure vessel's, 1e6 and 7e6.
-        most = 1e-2 if case.name in ("g10", "pressure-vessel") else 1e-5
+        # 1e-9 of the constraints' scales, which are at most 1e4; except the beam's, g10's and the vessel's, up to 7e6.
+        most = 1e-2 if case.name in ("welded-beam", "g10", "pressure-vessel") else 1e-5
         assert case.problem.limits.violation(found.constraints).max(initial=0.0) <= most
         if case.name in PUBLISHED:
             assert case.best == pytest.approx(PUBLISHED[case.name], rel=1e-5, abs=1e-9)

@@ -69,6 +69,15 @@ class Limits:
         """What differences of each constraint are measured in, `n x m -> m`; see `scales`."""
         return scales(values, self.lower, self.upper)
 
+    def texts(self) -> dict[str, str]:
+        """What is allowed for each constraint, in words.
+
+        >>> Limits(["stress", "mass"], [-np.inf, 1.0], [250.0, 2.0]).texts()
+        {'stress': 'at most 250', 'mass': 'from 1 to 2'}
+        """
+        pairs = zip(self.names, self.lower.tolist(), self.upper.tolist(), strict=True)
+        return {name: _words(low, high) for name, low, high in pairs}
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds equal limits; a side that is open is None."""
         return {"names": list(self.names), "lower": _closed(self.lower), "upper": _closed(self.upper)}
@@ -278,6 +287,14 @@ def _texts(names: Sequence[str], lower: Array, upper: Array) -> list[str]:
             left = f"{low:g} <= " if math.isfinite(low) else ""
             texts.append(f"{left}{name}" + (f" <= {high:g}" if math.isfinite(high) else ""))
     return texts
+
+
+def _words(low: float, high: float) -> str:
+    if low == high:
+        return f"equal to {low:g}"
+    if math.isinf(low):
+        return f"at most {high:g}"
+    return f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
 
 
 def _closed(limits: Array) -> list[float | None]:

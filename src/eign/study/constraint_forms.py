@@ -249,6 +249,8 @@ def _linear(entry: Any, box: Box) -> LinearRows:
         TypeError, ValueError: it is none; the error shows the call to write.
     """
     if isinstance(entry, LinearRows):
+        if not len(entry):
+            return entry
         given: tuple[Any, ...] = (entry.A, entry.lower, entry.upper, entry.labels)
     elif hasattr(entry, "A") and hasattr(entry, "lb"):
         given = (entry.A, entry.lb, entry.ub)

@@ -100,7 +100,8 @@ def minimize(
         tol: Stop when the projected gradient at the best point (unit cube) and what the method expects of its last
             d + 1 points are at most `tol` times the spread of the values, and the last 5 (d + 1) evaluations gained
             no more than that; 1e-4 is a good start. A few huge values do not count for the spread. A method that
-            expects no improvement is judged by the others alone, and so is a function without gradients.
+            expects no improvement is judged by the others alone, and so is a function without gradients. With
+            constraints the KKT residual takes the place of the projected gradient, and x has to be feasible.
         on_error: What to do when `fun` raises: "raise", with the result so far as the exception's `partial_result`,
             or "fail" to record a failed evaluation and go on.
         progress: Show a bar with best value, gradient norm, evaluations, how many are running, and time left.
@@ -124,8 +125,8 @@ def minimize(
         With x, fun, jac, nfev, njev, nit, success, status, message, history (`eign.Observations`), reasons and maximize
         (whether it did). Ctrl-C returns the best so far and ends the workers. `success`: converged, or the budget used
         as asked, and x feasible. With constraints x is the best feasible point, else the least violated one, and there
-        are constr (values), constr_jac, constr_names, constr_violation and maxcv (the largest violation) and
-        multipliers.
+        are constr (values), constr_jac, constr_names, constr_violation and maxcv (both the largest violation),
+        multipliers and linear_multipliers, and feasible: for each evaluation whether it was.
     """
     return _run(**locals(), maximizing=False)  # the signature is spelt out twice for editors, and forwarded once
 

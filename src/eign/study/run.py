@@ -24,6 +24,7 @@ from eign.study.pending import TOLD
 from eign.study.polish import POLISH, first_step, next_point
 from eign.study.progress import Progress
 from eign.study.stopping import is_stalled
+from eign.study.storage.file_format import StorageError
 from eign.study.workers import LostWorkerError, Outcome, Workers
 
 # So often, in seconds, a run looks up from waiting: for workers that have joined the cluster.
@@ -229,7 +230,9 @@ class Run:
             if not future.cancel() and future.done() and future.exception() is None:
                 outcome = future.result()
                 if isinstance(outcome, Evaluation):
-                    with suppress(ValueError):  # of a wrong shape; the reason for the end is the one to tell
+                    # Of a wrong shape, or the disk is full; the reason for the end is the one to tell. What cannot be
+                    # written is kept in memory, and part of the result.
+                    with suppress(ValueError, StorageError):
                         self._tell(x, outcome)
 
     def _gradients(self) -> int:
@@ -256,7 +259,10 @@ class Run:
             return None
         study = handle(self.optimizer)
         slope, gain = study.convergence()
-        measured = {"projected gradient": slope, "expected improvement": gain}
+        if not self.optimizer.history.has_y.any() or not self.optimizer.best.is_feasible:
+            return None
+        steepness = "KKT residual" if study.is_constrained else "projected gradient"
+        measured = {steepness: slope, "expected improvement": gain}
         known = {name: value for name, value in measured.items() if value is not None}
         if not known or any(value > self.tol for value in known.values()):
             return None
@@ -265,7 +271,8 @@ class Run:
         if not is_stalled(study.feasible_data(), self.tol):
             return None
         listed = " and ".join(f"{name} {value:.1e}" for name, value in known.items())
-        return f"converged: {listed} at most tol = {self.tol:g}"
+        to_where = " to a KKT point" if study.is_constrained and slope is not None else ""
+        return f"converged{to_where}: {listed} at most tol = {self.tol:g}"
 
     def _polished(self) -> tuple[Status, str]:
         """Go on with L-BFGS-B from the best point, one evaluation after the other, until it or the budget ends."""

@@ -30,6 +30,7 @@ from eign.study.events import Ask, Event, Retract, Tell, event_from_json
 from eign.study.gradient_check.check import PROBE, new_faults, probe_point
 from eign.study.gradient_check.faults import GradientWarning, message
 from eign.study.gradient_check.neighbours import NearPairs
+from eign.study.optimality import steepness
 from eign.study.pending import Pending
 from eign.study.stopping import Convergence, convergence
 from eign.study.storage.file_format import StorageError
@@ -250,7 +251,7 @@ class Study:
         """How near the best point is to an optimum, as far as it is known."""
         if not self.data.has_y.any():
             return Convergence(None, None)
-        return convergence(self.feasible_data(), self.best_row(), self._gains)
+        return convergence(self.feasible_data(), steepness(self), self._gains)
 
     def belief(self) -> Belief | None:
         """What the method believes of f and looks for next; changes nothing."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from eign.arrays import Array
 from eign.data import Observations, Standardization
 from eign.models import JointGradientGP
+from eign.models.derivative_kernels import SELECTABLE
 from eign.models.incumbent import Incumbent, incumbent
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.surrogates import Kind, rows_of, with_stand_ins, within_row_budget
@@ -31,7 +32,7 @@ from eign.models.transforms.output import Output, outputs
 Noise = float | Literal["learn"]
 """A variance in the model's units, or to be learned."""
 
-KERNELS: Final = ("matern52", "two-additive+full", "rbf", "two-additive+full-rbf")
+KERNELS: Final = SELECTABLE
 
 # So much more likely, in natural logarithms, the data must be with noise or in logarithms before these are believed: so
 # much and, for each number observed, so much. Functions without noise gain up to 7 by it, as small noise has a large

@@ -10,7 +10,6 @@
 docs/auto.md describes the method; the numbers of its rules are here.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple, final
 
@@ -20,7 +19,7 @@ import torch
 from eign.acquisition import EI, EIGN, LogEI, SurrogateAcquisition
 from eign.arrays import LARGEST, Array
 from eign.data import Observations
-from eign.models.selection import KERNELS, SelectedModel, are_likelier, are_many, fitted, is_chosen_anew
+from eign.models.selection import SelectedModel, are_likelier, are_many, fitted, is_chosen_anew
 from eign.models.transforms.coordinates import Coordinates
 from eign.search import maximize
 from eign.search.maximize import Effort
@@ -41,10 +40,9 @@ from eign.strategies.auto.memory import (
 )
 from eign.strategies.auto.steps import is_hopeless, local_step, new_start, unexplored
 from eign.strategies.auto.views import SeenAcquisition, SeenModel
-from eign.strategies.design import generator, initial_proposal
+from eign.strategies.design import generator
 from eign.strategies.multistart import replay
-from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
-from eign.strategies.strategy import Belief, Proposal, State, Strategy
+from eign.strategies.strategy import Belief, Proposal, State
 
 # Below this an expected gain is nothing, and the best point an optimum.
 _NOTHING: Final = 1e-7
@@ -75,35 +73,11 @@ class _Step(NamedTuple):
 
 
 @final
-class Auto(Strategy):
-    """The default method, see this module's docstring. Memory: see `Memory`."""
-
-    expects_improvement = True
-
-    @property
-    def options(self) -> Mapping[str, Option]:
-        """Nothing has to be set; each part can be left out, to see what it is good for."""
-        return {
-            "n_init": Option(
-                None, whole(least=0), "points of the initial design; None is d + 3, without gradients 3 d"
-            ),
-            "kernel": Option("choose", one_of("choose", *KERNELS), "of the model; choose takes the more likely"),
-            "compress": Option(True, flag, "let the model see logarithms of y where they are more likely"),
-            "logs": Option(True, flag, "work in logarithms of positive coordinates where they are more likely"),
-            "gradients": Option(True, flag, "let the model see gradients"),
-            "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
-            "alpha": Option(0.0, at_least(0.0), "weight of stationarity in global steps; 0 is LogEI"),
-            "local": Option(True, flag, "take steps in a trust region"),
-            "bowl": Option(True, flag, "evaluate the top of a bowl if the first points show one"),
-            "climbs": Option(True, flag, "climb from elsewhere where the model knows no place to go, or gains nothing"),
-            "refit": Option(0.1, at_least(0.0), "choose and fit the model when the data have grown by this share"),
-            "rows": Option(None, whole(least=1), "of the covariance matrix; None is 600, or twenty gradients"),
-        }
+class Steps:
+    """What `Auto` proposes after its design, see this module's docstring. Memory: see `Memory`."""
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
-        """A point of the design, the next of a descent, or the best step on the model."""
-        if _is_initial(state, data, pending) or not data.has_y.any():
-            return initial_proposal(state)
+        """The next point of a descent, or the best step on the model."""
         memory = Memory.from_json(state.memory)
         before = _coordinates(state, logs=memory.logs)
         memory = settled(memory, before.seen(data), before.points(pending))
@@ -135,10 +109,8 @@ class Auto(Strategy):
         gain = min(expected / float(model.fit.output.slope(np.array(best))), LARGEST)
         return _remembered(state, memory, step, gain)
 
-    def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
+    def belief(self, state: State, data: Observations, pending: Array) -> Belief:
         """The model in the units of y, and where a global step would look; also while the initial design lasts."""
-        if not data.has_y.any():
-            return None
         memory = _in_likelier_coordinates(state, Memory.from_json(state.memory), data)
         coordinates = _coordinates(state, logs=memory.logs)
         seen = coordinates.seen(data)
@@ -211,15 +183,6 @@ class _Best(NamedTuple):
 
     x: Array
     value: float
-
-
-def _is_initial(state: State, data: Observations, pending: Array) -> bool:
-    """Fewer points than the design has; without gradients a model needs more of them to start with."""
-    count: int | None = state.options["n_init"]
-    if count is None:
-        blind = len(data) > 0 and not data.has_grad.any()
-        count = 3 * state.dim if blind else state.dim + 3
-    return len(data) + len(pending) < count
 
 
 def _model_incumbent(model: SelectedModel) -> _Best:

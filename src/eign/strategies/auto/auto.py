@@ -1,0 +1,85 @@
+"""The default method as users meet it: what can be set, and the initial design. The steps after it are in `method`.
+
+Nothing here needs torch, so that a study begins, and its first points are asked and told, without waiting for it.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, final
+
+from eign.arrays import Array
+from eign.data import Observations
+from eign.models.derivative_kernels import SELECTABLE
+from eign.strategies.design import initial_proposal
+from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
+from eign.strategies.strategy import Belief, Proposal, State, Strategy
+
+if TYPE_CHECKING:
+    from eign.strategies.auto.method import Steps
+    from eign.strategies.constrained.method import ConstrainedSteps
+
+
+@final
+class Auto(Strategy):
+    """The default method: docs/auto.md describes it."""
+
+    expects_improvement = True
+    handles_constraints = handles_linear = True
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """Nothing has to be set; each part can be left out, to see what it is good for."""
+        return {
+            "n_init": Option(
+                None, whole(least=0), "points of the initial design; None is d + 3, without gradients 3 d"
+            ),
+            "kernel": Option("choose", one_of("choose", *SELECTABLE), "of the model; choose takes the more likely"),
+            "compress": Option(True, flag, "let the model see logarithms of y where they are more likely"),
+            "logs": Option(True, flag, "work in logarithms of positive coordinates where they are more likely"),
+            "gradients": Option(True, flag, "let the model see gradients"),
+            "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
+            "alpha": Option(0.0, at_least(0.0), "weight of stationarity in global steps; 0 is LogEI"),
+            "local": Option(True, flag, "take steps in a trust region"),
+            "bowl": Option(True, flag, "evaluate the top of a bowl if the first points show one"),
+            "climbs": Option(True, flag, "climb from elsewhere where the model knows no place to go, or gains nothing"),
+            "refit": Option(0.1, at_least(0.0), "choose and fit the model when the data have grown by this share"),
+            "rows": Option(None, whole(least=1), "of the covariance matrix; None is 600, or twenty gradients"),
+        }
+
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
+        """A point of the design, or what the model says."""
+        if _is_initial(state, data, pending) or not data.has_y.any():
+            return initial_proposal(state)
+        return self._steps(state).propose_one(state, data, pending)
+
+    def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
+        """The model in the units of y, and where a global step would look; also while the initial design lasts."""
+        return self._steps(state).belief(state, data, pending) if data.has_y.any() else None
+
+    def estimates(self, state: State, data: Observations) -> Array:
+        """The posterior mean where values scatter and there is a model; otherwise the values."""
+        return self._steps(state).estimates(state, data) if state.memory else data.y
+
+    def _steps(self, state: State) -> "Steps | ConstrainedSteps":
+        return self._constrained if state.limits or state.rows is not None else self._free
+
+    @cached_property
+    def _free(self) -> "Steps":
+        from eign.strategies.auto.method import Steps  # and with it torch
+
+        return Steps()
+
+    @cached_property
+    def _constrained(self) -> "ConstrainedSteps":
+        from eign.strategies.constrained.method import ConstrainedSteps
+
+        return ConstrainedSteps()
+
+
+def _is_initial(state: State, data: Observations, pending: Array) -> bool:
+    """Fewer points than the design has; without gradients a model needs more of them to start with."""
+    count: int | None = state.options["n_init"]
+    if count is None:
+        blind = len(data) > 0 and not data.has_grad.any()
+        count = 3 * state.dim if blind else state.dim + 3
+    return len(data) + len(pending) < count

@@ -25,7 +25,7 @@ Studies begun then have None among their options, and keep it. Those begun since
 """
 _REMARKABLE_JITTER: Final = 1e-6
 LEARNED_FROM: Final = 500
-"""Hyperparameters are learned from so many points at most: a fit grows with the cube of them, and they change little."""
+"""Hyperparameters are learned from so many points at most: a fit takes the cube of them, and more change little."""
 
 
 def is_noisy(data: Observations, options: Mapping[str, Any]) -> bool:
@@ -66,7 +66,8 @@ def _fitted(kind: Kind, state: State, data: Observations) -> Surrogate:
     model = _model(kind, state, data)
     if isinstance(model, IndependentGradientGP) and isinstance(learned, IndependentGradientGP):
         return model.with_hyperparameters(learned.hyperparameters, learned.warm_start)
-    assert isinstance(model, JointGradientGP) and isinstance(learned, JointGradientGP)
+    assert isinstance(model, JointGradientGP)
+    assert isinstance(learned, JointGradientGP)
     return model.with_hyperparameters(learned.hyperparameters)
 
 

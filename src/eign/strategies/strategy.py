@@ -157,8 +157,8 @@ class Strategy(ABC):
     """
 
     expects_improvement: ClassVar[bool] = False
-    handles_constraints: ClassVar[bool] = False
-    handles_linear: ClassVar[bool] = False
+    handles_constraints: bool = False
+    handles_linear: bool = False
 
     @property
     @abstractmethod

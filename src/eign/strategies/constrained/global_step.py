@@ -7,19 +7,11 @@ import numpy as np
 from eign.arrays import Array
 from eign.formulas import improvement_numpy
 from eign.formulas.feasibility_numpy import log_probability_of_feasibility
-from eign.numerics import lbfgs
-from eign.numerics.threads import single_threaded_blas
-from eign.region import Region
-from eign.search.candidates import boltzmann_starts, local_candidates
-from eign.space import contains
 from eign.strategies.constrained.outputs import Outputs
+from eign.strategies.constrained.region_search import best_new, candidates
 
 _RAW: Final = 256
-_AROUND: Final = 32
 _RESTARTS: Final = 6
-_STOPPING: Final = lbfgs.Stopping(decrease=1e-3, gradient=1e-5, evaluations=25)
-# A point so far beyond a row loses so many nats: 1 at a distance of 0.01. What is found is then moved inside.
-_WALL: Final = 1e4
 
 
 class GlobalStep(NamedTuple):
@@ -90,40 +82,6 @@ class FeasibleImprovement:
 def global_step(target: FeasibleImprovement, incumbents: Array, rng: np.random.Generator) -> GlobalStep:
     """The maximiser that is no point told, as far as a multi-start search finds it."""
     region, seen = target.outputs.standing.region, target.outputs.objective.model.observations.x
-    raw = region.samples(_RAW, rng)
-    if len(incumbents):
-        raw = np.concatenate([raw, region.project(local_candidates(incumbents, _AROUND, rng))])
-    with single_threaded_blas(), np.errstate(all="ignore"):
-        values = target.evaluate(raw)
-        values = np.where(np.isfinite(values), values, -1e300)
-        ends = _climb(target, region, raw[boltzmann_starts(values, _RESTARTS, rng)])
-        heights = target.evaluate(ends)
-    points, heights = np.concatenate([ends, raw]), np.concatenate([heights, values])
-    for index in np.argsort(-np.where(np.isfinite(heights), heights, -np.inf), kind="stable"):
-        if not contains(seen, points[index]):
-            return GlobalStep(points[index], *target.parts(points[index]))
-    return GlobalStep(raw[0], 0.0, 0.0)
-
-
-def _climb(target: FeasibleImprovement, region: Region, starts: Array) -> Array:
-    """Local maxima from the starts, `k x d`, in reduced coordinates; rows are walls that give way a little."""
-
-    def objective(w: Array, _: lbfgs.Index) -> lbfgs.ObjectiveValues:
-        value, gradient = target.value_and_gradient(region.restored(w))
-        beyond = np.maximum(w @ region.matrix.T - region.limit, 0.0)
-        wall = _WALL * (beyond**2).sum(axis=1)
-        slope = -(gradient @ region.basis) + 2.0 * _WALL * beyond @ region.matrix
-        return lbfgs.ObjectiveValues(-value + wall, slope)
-
-    if not region.basis.shape[1]:
-        return starts
-    end = lbfgs.minimize(
-        objective,
-        region.reduced(starts),
-        lower=region.lower,
-        upper=region.upper,
-        stopping=_STOPPING,
-        memory=min(8, region.basis.shape[1] + 1),
-        longest_step=0.1,
-    )
-    return region.project(region.restored(end.x))
+    raw = candidates(region, incumbents, _RAW, rng)
+    x = best_new(target, region, raw, seen, rng, restarts=_RESTARTS, unit=1.0)
+    return GlobalStep(x, *target.parts(x))

@@ -30,8 +30,12 @@ DESKS = ((0.2, 0.8), (0.3, 0.2), (0.8, 0.25))
 
 # --8<-- [start:problem]
 BOUNDS = {
-    **{"small x": (0.05, 0.95), "small y": (0.05, 0.95), "small kW": (0.1, 0.6)},
-    **{"large x": (0.05, 0.95), "large y": (0.05, 0.95), "large kW": (0.4, 1.5)},
+    "small x": (0.05, 0.95),
+    "small y": (0.05, 0.95),
+    "small kW": (0.1, 0.6),
+    "large x": (0.05, 0.95),
+    "large y": (0.05, 0.95),
+    "large kW": (0.4, 1.5),
 }
 CONSTRAINTS = [
     {"hottest spot": (None, HOTTEST)},  # what the simulation returns beside its value
@@ -47,7 +51,7 @@ AT_DESKS /= AT_DESKS.sum()
 @cache
 def solver() -> Any:
     """Solves (LOSS - div k grad) T = s for cells of equal size with insulated edges; the matrix is symmetric."""
-    in_wall = (np.abs(X - WALL) < SPACING) & ~((Y > DOOR[0]) & (Y < DOOR[1]))
+    in_wall = (np.abs(X - WALL) < SPACING) & ~((DOOR[0] < Y) & (DOOR[1] > Y))
     conductivity = np.where(in_wall, 0.01, 0.35)
     index = np.arange(SIDE * SIDE).reshape(SIDE, SIDE)
     here = np.concatenate([index[:, :-1].ravel(), index[:-1].ravel()])

@@ -1,0 +1,316 @@
+r"""A local search on the function itself: steps in a trust region, on a model of the points around the best one.
+
+It is a state of plain data and pure functions: `begin` makes one, `advance` looks at what was told and says which point
+it needs next, or that it has ended. Points of others nearby are used as its own. While its point is pending it waits.
+
+| symbol | meaning |
+|---|---|
+| c | the center: the best point of the search so far |
+| u | coordinates around c in which the function is round, see `eign.models.local.metric` |
+| R | radius of the trust region in u: half of its square is a decrease of the function |
+| rho | the last decrease as a share of what the model promised |
+
+The model is that of `eign.models.local.model`: BFGS's parabola and a process of what it misses. The parabola alone
+makes the steps where it has foretold the last values better, and near the optimum, where promises are below the
+process's numerical error: a parabola has no such limit. Coordinates at a bound that the gradient pushes against are
+held there.
+
+It takes values and gradients to be exact. It ends at a point whose gradient is not complete; a trial without a gradient
+counts by its value, and a failed trial as one that is worse than expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+
+from eign.arrays import LARGEST, Array
+from eign.data import Observations
+from eign.models.local.metric import Metric, bfgs_metric
+from eign.models.local.model import LocalModel, local_model
+from eign.numerics import lbfgs
+from eign.space import SAME_POINT, contains, nearest
+
+FIRST_STEP: Final = 0.25
+"""Length of the first step in the unit cube, as of `l-bfgs`."""
+TOLERANCE: Final = 1e-13
+"""A search ends when its last step gained, and its next one promises, less than this share of what it has gained."""
+POINTS: Final = 20
+"""Of the model, those nearest to the center; 40 are not better and take five times as long."""
+PAIRS: Final = 100
+"""Of the metric, the last ones; with 40 a quadratic function of condition 1e4 in 100 dimensions takes twice as long."""
+# After a step with rho below the first number the next radius is so many times the step's length; from 1 on it does not
+# shrink.
+_RADIUS_AFTER: Final = ((-1.0, 0.1), (0.1, 0.3), (0.25, 0.5), (0.7, 1.0), (np.inf, 2.5))
+# The radius is at most so many times the parabola's own step. Beyond, the process only extrapolates.
+_REACH: Final = 10.0
+# How fast older forecasts are forgotten, and the most that one counts, in natural logarithms of the errors' ratio.
+_FORGETTING: Final = 0.7
+_LOUDEST: Final = 1.5
+_ROUNDS: Final = 6
+_SHRINKS: Final = 4
+_MODEL_EVALUATIONS: Final = 150
+
+
+class Forecast(NamedTuple):
+    """The gain at a point by the model, by the parabola alone, and by the one of them that proposed it; in `unit`s."""
+
+    model: float
+    parabola: float
+    promise: float
+    unit: float = 1.0
+
+
+@final
+@dataclass(frozen=True)
+class LocalSearch:
+    """A search, as plain data.
+
+    Attributes:
+        point: What it needs next, or needed last if it has ended, `d`.
+        step: Length of the first step.
+        rows: Of the data: its points that were told, in their order.
+        radius: R when `point` was proposed; None before there was a step.
+        forecast: Of `point`; None for the start.
+        lead: How much better the model has foretold values than the parabola, in natural logarithms of their errors.
+        ended: Whether it has ended.
+    """
+
+    point: list[float]
+    step: float = FIRST_STEP
+    rows: tuple[int, ...] = ()
+    radius: float | None = None
+    forecast: Forecast | None = None
+    lead: float = 0.0
+    ended: bool = False
+
+    @property
+    def promise(self) -> float:
+        """How much better than the best so far `point` is to be, in the units of y; 0 for the start."""
+        return 0.0 if self.forecast is None else self.forecast.promise * self.forecast.unit
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which `from_json` builds an equal search."""
+        stored = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**stored, "rows": list(self.rows), "forecast": self.forecast and list(self.forecast)}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> LocalSearch:
+        """The search that `to_json` described."""
+        forecast = None if stored["forecast"] is None else Forecast(*stored["forecast"])
+        return cls(**{**stored, "rows": tuple(stored["rows"]), "forecast": forecast})
+
+
+def begin(start: Array, *, step: float = FIRST_STEP) -> LocalSearch:
+    """A search from here, whose first step is about so long in the unit cube."""
+    return LocalSearch(np.clip(start, 0.0, 1.0).tolist(), step)
+
+
+def advance(search: LocalSearch, data: Observations) -> LocalSearch:
+    """The search with the next point it needs; as it was if that is not told yet, or if it has ended."""
+    while not search.ended and (row := _told_row(data, np.array(search.point))) is not None:
+        search = replace(search, rows=(*search.rows, row))
+        with np.errstate(over="ignore", invalid="ignore"):
+            search = _advanced(search, *_in_units_of_its_start(search, data))
+    return search
+
+
+def best_row(search: LocalSearch, data: Observations) -> int | None:
+    """Where the best point of the search is in the data; None if none has a value."""
+    rows = _valued(search.rows, data)
+    return int(rows[data.y[rows].argmax()]) if len(rows) else None
+
+
+class _Path(NamedTuple):
+    """What a search has seen.
+
+    Attributes:
+        center: Row of its best point.
+        before: Row of the best one before the last was told.
+        gain: Of the last one over `before`; -inf if it failed.
+        steps: Of the secant pairs, `m x d`.
+        changes: Of the gradient of -f along them, `m x d`.
+    """
+
+    center: int
+    before: int
+    gain: float
+    steps: Array
+    changes: Array
+
+
+class _Region(NamedTuple):
+    """Around the center: the metric, the radius, and the coordinates that are free, `d`."""
+
+    metric: Metric
+    radius: float
+    free: lbfgs.Mask
+
+
+class _Step(NamedTuple):
+    """The end of a step from the center, its forecast, the radius it was taken with, and the model's error."""
+
+    x: Array
+    forecast: Forecast
+    radius: float
+    error: float
+
+
+def _told_row(data: Observations, point: Array) -> int | None:
+    """The row of a point; one that failed at first and then did not is the one that did not."""
+    for rows in (np.flatnonzero(data.has_y), np.arange(len(data))):
+        found, distance = nearest(data.x[rows], point)
+        if distance <= SAME_POINT:
+            return int(rows[found])
+    return None
+
+
+def _in_units_of_its_start(search: LocalSearch, data: Observations) -> tuple[Observations, float]:
+    """Values from that of the search's first point on, in units of the slope there, and this unit."""
+    rows = _valued(search.rows, data)
+    if not len(rows):
+        return data, 1.0
+    steepest = float(np.abs(data.grad[rows[0]]).max())
+    if not 0.0 < steepest < np.inf:
+        return data, 1.0
+    unit = steepest * float(np.linalg.norm(data.grad[rows[0]] / steepest))
+    y, grad = data.y / unit - data.y[rows[0]] / unit, data.grad / unit
+    return Observations(data.x, np.clip(y, -LARGEST, LARGEST), np.clip(grad, -LARGEST, LARGEST)), unit
+
+
+def _valued(rows: tuple[int, ...], data: Observations) -> lbfgs.Index:
+    chosen = np.array(rows, dtype=np.intp)
+    return chosen[data.has_y[chosen]]
+
+
+def _advanced(search: LocalSearch, data: Observations, unit: float) -> LocalSearch:
+    """After the last of its rows was told; `unit` is that of the values."""
+    rows = _valued(search.rows, data)
+    if not len(rows) or not data.has_grad[rows[data.y[rows].argmax()]].all():
+        return replace(search, ended=True)
+    path = _path(search.rows, rows, data)
+    search = replace(search, lead=_lead(search, path.gain))
+    step = _next_step(search, path, data)
+    if step is None or contains(data.x, step.x):
+        return replace(search, ended=True)
+    worth = TOLERANCE * float(data.y[path.center] - data.y[rows[0]])
+    if search.forecast is not None and max(step.forecast.promise, path.gain) <= worth:
+        return replace(search, ended=True)
+    return replace(search, point=step.x.tolist(), radius=step.radius, forecast=step.forecast._replace(unit=unit))
+
+
+def _path(told: tuple[int, ...], rows: lbfgs.Index, data: Observations) -> _Path:
+    """From the rows told, and those of them that have a value, in their order."""
+    center = before = int(rows[0])
+    pairs: list[tuple[int, int]] = []
+    for row in rows[1:].tolist():
+        pairs.append((row, center))
+        before = center
+        if data.y[row] > data.y[center]:
+            center = row
+    failed = not data.has_y[told[-1]]
+    gain = -np.inf if failed else float(data.y[told[-1]] - data.y[before])
+    ends, starts = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    known = data.has_grad[ends].all(axis=1) & data.has_grad[starts].all(axis=1)
+    ends, starts = ends[known][-PAIRS:], starts[known][-PAIRS:]
+    return _Path(
+        center,
+        center if failed else before,
+        gain,
+        data.x[ends] - data.x[starts],
+        data.grad[starts] - data.grad[ends],
+    )
+
+
+def _lead(search: LocalSearch, gain: float) -> float:
+    """How much better the model foretells values than the parabola, after a forecast came true or did not."""
+    if search.forecast is None or search.forecast.model == search.forecast.parabola or not np.isfinite(gain):
+        return search.lead
+    errors = np.abs(gain - np.array(search.forecast[:2])) + np.finfo(np.float64).tiny
+    return _FORGETTING * search.lead + float(np.clip(np.log(errors[1] / errors[0]), -_LOUDEST, _LOUDEST))
+
+
+def _next_step(search: LocalSearch, path: _Path, data: Observations) -> _Step | None:
+    """The best step of the model; of the parabola if the model's promise is below its error; None without one."""
+    x, gradient = data.x[path.center], -data.grad[path.center]
+    free = ~(((x <= 0.0) & (gradient > 0.0)) | ((x >= 1.0) & (gradient < 0.0)))
+    if not (gradient[free] != 0.0).any():
+        return None
+    for shrinks in range(_SHRINKS):
+        step = _bounded_step(search, path, data, free, shrink=0.25**shrinks, is_plain=shrinks > 0)
+        if step.forecast.promise <= step.error:
+            step = _bounded_step(search, path, data, free, shrink=0.25**shrinks, is_plain=True)
+        # If not, rounding or the bounds have turned it into a step up.
+        if step.forecast.promise > 0.0:
+            return step
+    return None
+
+
+def _bounded_step(
+    search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, *, shrink: float, is_plain: bool
+) -> _Step:
+    """A step within the bounds: coordinates that it would take out of the box stay at a bound."""
+    x, held = data.x[path.center], data.x[path.center]
+    for _ in range(_ROUNDS):
+        metric, radius, _ = region = _region(search, path, data, free, shrink)
+        parabola = LocalModel(metric.gradients(-data.grad[path.center]))
+        model = parabola if is_plain else _model(metric, path, data)
+        chosen = parabola if search.lead < 0.0 else model
+        end = x + metric.differences(_minimizer(chosen, region, metric.coordinates(held - x)))
+        outside = free & ((end < 0.0) | (end > 1.0))
+        end = np.clip(np.where(free, end, held), 0.0, 1.0)
+        if not outside.any() or not (free & ~outside).any():
+            break
+        held, free = end, free & ~outside
+    u = metric.coordinates(end - x)
+    return _Step(end, Forecast(-model(u)[0], -parabola(u)[0], -chosen(u)[0]), radius, chosen.error)
+
+
+def _region(search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, shrink: float) -> _Region:
+    """The metric of the free coordinates and the radius, which follows from how well the last step went."""
+    gradient = data.grad[path.center] * free
+    steepness = float(np.linalg.norm(gradient))
+    metric = bfgs_metric(path.steps * free, path.changes * free, steepness / search.step)
+    radius = float(np.linalg.norm(metric.gradients(gradient)))
+    if search.radius is not None and search.forecast is not None:
+        last = metric.coordinates((data.x[search.rows[-1]] - data.x[path.before]) * free)
+        rho = path.gain / search.forecast.promise
+        factor = next(factor for limit, factor in _RADIUS_AFTER if rho < limit)
+        length = factor * float(np.linalg.norm(last))
+        trusted = length if factor < 1.0 else search.radius if factor == 1.0 else max(search.radius, length)
+        radius = min(trusted, _REACH * radius)
+    return _Region(metric, shrink * radius, free)
+
+
+def _model(metric: Metric, path: _Path, data: Observations) -> LocalModel:
+    """Of the points that are nearest to the center in the metric."""
+    rows = np.flatnonzero(data.has_y)
+    u = metric.coordinates(data.x[rows] - data.x[path.center])
+    order = np.argsort(np.vecdot(u, u), kind="stable")[:POINTS]
+    whole = data.has_grad[rows[order]].all(axis=1)
+    order = np.concatenate([order[whole], order[~whole]])
+    values = data.y[path.center] - data.y[rows[order]]
+    gradients = metric.gradients(-data.grad[rows[order[: int(whole.sum())]]])
+    return local_model(u[order], values, gradients, metric.gradients(-data.grad[path.center]))
+
+
+def _minimizer(model: LocalModel, region: _Region, start: Array) -> Array:
+    """The best point of the model in the trust region, as far as a descent finds it; held coordinates as in `start`."""
+    free, radius = region.free, region.radius
+    unit = max(radius * float(np.linalg.norm(model.slope)), np.finfo(np.float64).tiny)
+
+    def objective(t: Array, _: lbfgs.Index) -> lbfgs.ObjectiveValues:
+        value, gradient = model(np.where(free, radius * t[0], start))
+        return lbfgs.ObjectiveValues(np.array([value / unit]), (gradient * free * (radius / unit))[None])
+
+    end = lbfgs.minimize(
+        objective,
+        np.zeros((1, len(start))),
+        lower=np.where(free, -1.0, 0.0),
+        upper=np.where(free, 1.0, 0.0),
+        stopping=lbfgs.Stopping(decrease=1e-10, gradient=1e-10, evaluations=_MODEL_EVALUATIONS),
+    ).x[0]
+    return np.where(free, radius * end / max(1.0, float(np.linalg.norm(end))), start)

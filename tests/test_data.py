@@ -379,3 +379,74 @@ def test_masked_entries_are_missing():
     np.testing.assert_array_equal(many.grad, [[np.nan], [2.0]])
     with pytest.raises(ValueError, match="x must be finite"):
         Observations(np.ma.masked_array([[1.0]], mask=True))
+
+
+def constrained() -> Observations:
+    """Everything known; the value alone; the first constraint's gradient alone; nothing; the evaluation failed."""
+    x = [[0.1, 0.2], [0.3, 0.4], [0.5, 0.6], [0.7, 0.8], [0.9, 1.0]]
+    first = Observations(x, [1.0, None, None, None, 2.0], [[1.0, INF], None, [5.0, NAN], None, None], [0.1] * 5)
+    second = Observations(x, [-INF, None, None, None, 3.0])
+    return Observations(x, [1.0, 2.0, None, None, INF], constraints=[first, second])
+
+
+def test_a_row_that_knows_any_output_counts_for_that():
+    obs = constrained()
+    assert obs.failed.tolist() == [False, False, False, True, True]
+    usable = obs.usable
+    assert len(usable) == 3
+    np.testing.assert_array_equal(usable.y, [1, 2, NAN])
+    first, second = usable.constraints
+    np.testing.assert_array_equal(first.y, [1, NAN, NAN])
+    np.testing.assert_array_equal(first.grad, [[1, NAN], [NAN, NAN], [5, NAN]])
+    np.testing.assert_array_equal(second.y, [NAN, NAN, NAN])  # an infinite one is unknown
+    assert obs.objective.failed.tolist() == [False, False, True, True, True]
+    assert obs.objective.constraints == ()
+    assert repr(obs) == "Observations(n=5, dim=2, values=2, gradient_components=0, failed=2, constraints=2)"
+
+
+def test_constraints_share_the_points_themselves():
+    for obs in (constrained(), constrained()[1:4], constrained().usable, Observations.empty(2, constraints=2)):
+        assert len(obs.constraints) == 2
+        assert all(each.x is obs.x for each in obs.constraints)
+    with pytest.raises(ValueError, match="points of its objective"):
+        Observations([[0.0]], [1.0], constraints=[Observations([[0.5]], [1.0])])
+
+
+def test_constraints_are_carried_along():
+    obs = constrained()
+    assert obs[[3, 0]].constraints[0].y.tolist()[1] == 1.0
+    assert obs[:2].followed_by(obs[2:]) == obs
+    assert obs != obs.objective
+    assert obs != obs.with_constraints(obs.constraints[::-1])
+    assert pickle.loads(pickle.dumps(obs)) == copy.deepcopy(obs) == obs
+    assert Observations.from_json(json.loads(json.dumps(obs.to_json()))) == obs
+    empty = Observations.empty(2, constraints=3)
+    assert Observations.from_json(empty.to_json()) == empty
+    with pytest.raises(ValueError, match="got 0 constraints, expected 2"):
+        obs.followed_by(obs.objective)
+    added = obs.append([0.0, 0.0], 7.0)
+    assert np.isnan(added.constraints[0].y[-1])
+    moved = obs.at(obs.x + 1.0)
+    np.testing.assert_array_equal(moved.constraints[0].x, obs.x + 1.0)
+    np.testing.assert_array_equal(moved.constraints[0].grad, obs.constraints[0].grad)
+
+
+def test_constraints_stored_wrongly():
+    stored = constrained().to_json()
+    for wrong in (3, [3], [{"y": []}]):
+        with pytest.raises(ValueError, match="expected constraints stored as"):
+            Observations.from_json(stored | {"constraints": wrong})
+
+
+def test_without_constraints_nothing_more_is_stored():
+    assert set(five_rows().to_json()) == {"dim", "x", "y", "grad", "y_var", "grad_var"}
+
+
+def test_the_chain_rule_is_the_same_for_constraints():
+    box, obs = Box([(0, 10), (1, 100)], log=[1]), constrained()
+    user = to_user(obs, box)
+    for mine, theirs in zip(user.constraints, obs.constraints, strict=True):
+        assert mine == to_user(theirs, box)
+    back = to_unit(user, box)
+    # The quotient and the product of each partial derivative round once each.
+    np.testing.assert_allclose(back.constraints[0].grad, obs.constraints[0].grad, rtol=1e-14)

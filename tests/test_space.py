@@ -312,3 +312,22 @@ def test_a_bound_at_the_largest_float_is_still_a_bound(x):
         Box([(0.0, LARGEST)]).to_unit([x])
     with pytest.raises(ValueError, match="outside the box"):
         Box([(-LARGEST, 0.0)]).to_unit([-x])
+
+
+def test_linear_rows_mean_the_same_in_the_cube():
+    box = Box({"a": (-2.0, 3.0), "b": (5.0, 5.0), "c": (1.0, 100.0)}, log=["c"])
+    A, lower, upper = np.array([[2.0, 3.0, 0.0]]), np.array([-np.inf]), np.array([17.0])
+    rows, low, high = box.linear_to_unit(A, lower, upper)
+    assert rows.shape == (1, 2)
+    u = np.random.default_rng(0).random((50, 2))
+    # A sum of three products of size 15.
+    np.testing.assert_allclose(u @ rows.T - high, box.from_unit(u) @ A.T - upper, rtol=0, atol=1e-14)
+    assert low == [-np.inf]
+
+
+def test_linear_rows_on_a_log_scale_are_refused():
+    box = Box({"a": (0.0, 1.0), "rate": (1.0, 100.0)}, log=["rate"])
+    with pytest.raises(ValueError, match="'rate', which has a log scale"):
+        box.linear_to_unit([[0.0, 1.0]], [0.0], [1.0])
+    with pytest.raises(ValueError, match=r"expected \(k, 2\)"):
+        box.linear_to_unit([[1.0]], [0.0], [1.0])

@@ -7,6 +7,9 @@
 | `grad`     | n x d | gradients; NaN = missing, component by component                      |
 | `y_var`    | n     | known variance of the noise on `y`; NaN = unknown                     |
 | `grad_var` | n x d | known variance of the noise on `grad`, component by component         |
+
+A black-box constraint is one more output of the same evaluation: `constraints` has the same table for each, over the
+same points.
 """
 
 import operator
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 Numbers = ArrayLike | Sequence[Any]
 """Numbers in any nesting, with None for a missing one."""
 
+_ARRAYS = ("x", "y", "grad", "y_var", "grad_var")
+
 # A spread of at most this many roundings of the largest value is no information: the values count as constant.
 _CONSTANT_ULPS = 4
 
@@ -36,8 +41,9 @@ _CONSTANT_ULPS = 4
 class Observations:
     """Evaluations in the order they came in; adding to them makes a new object.
 
-    A row has failed if its value is infinite, or if it has neither a value nor a gradient component. Failed rows are
-    kept and counted, and `usable` is what a model may see.
+    A row has failed if its value is infinite, or if nothing is known of it: neither a value nor a gradient component,
+    of no output. Failed rows are kept and counted, and `usable` is what a model may see. A row that knows some outputs
+    and not others counts for those that it knows.
 
     >>> seen = Observations.empty(2).append([0.1, 0.2], 3.0, [1.0, None]).append([0.5, 0.5], None)
     >>> seen
@@ -51,6 +57,7 @@ class Observations:
     grad: Array
     y_var: Array
     grad_var: Array
+    constraints: "tuple[Observations, ...]"
 
     def __init__(
         self,
@@ -59,16 +66,19 @@ class Observations:
         grad: Numbers | None = None,
         y_var: Numbers | None = None,
         grad_var: Numbers | None = None,
+        *,
+        constraints: "Sequence[Observations]" = (),
     ) -> None:
-        """Check and copy; x is (n, d), and the others are as for `append`."""
+        """Check and copy; x is (n, d), the others are as for `append`, and `constraints` are observed at the same x."""
         points = as_floats(x, "x")
         if points.ndim != 2 or points.shape[1] == 0:
             raise ValueError(f"x has shape {points.shape}, expected (n, d) with d > 0; one point is [[...]]")
         self._fill(*_rows(points, y, grad, y_var, grad_var, points.shape[1]))
+        object.__setattr__(self, "constraints", tuple(_sharing(self.x, constraint) for constraint in constraints))
 
     @classmethod
-    def empty(cls, dim: int) -> "Observations":
-        """No observations yet, of points with `dim` coordinates."""
+    def empty(cls, dim: int, *, constraints: int = 0) -> "Observations":
+        """No observations yet, of points with `dim` coordinates and so many constraints."""
         expected = f"expected the number of coordinates, a whole number of at least 1, got dim = {dim!r}"
         try:
             count = operator.index(dim)
@@ -76,7 +86,8 @@ class Observations:
             raise TypeError(expected) from None
         if count < 1:
             raise ValueError(expected)
-        return cls(np.empty((0, dim)))
+        nothing = cls(np.empty((0, dim)))
+        return nothing.with_constraints((nothing,) * constraints) if constraints else nothing
 
     def append(
         self,
@@ -95,17 +106,53 @@ class Observations:
             y_var: variance of the noise on y, one number for all or as many as y; None or NaN = unknown.
             grad_var: variance of the noise on the gradient, one number for all or of the shape of grad.
         """
-        return self.followed_by(self._of(*_rows(as_floats(x, "x"), y, grad, y_var, grad_var, self.dim)))
+        new = self._of(*_rows(as_floats(x, "x"), y, grad, y_var, grad_var, self.dim))
+        return self.followed_by(new.with_missing_constraints(len(self.constraints)))
 
     def followed_by(self, new: "Observations") -> "Observations":
         """These observations and then the new ones.
 
         Raises:
-            ValueError: the points have another number of coordinates.
+            ValueError: the points have another number of coordinates, or of constraints.
         """
         if new.dim != self.dim:
             raise ValueError(f"x has shape {new.x.shape}, expected (n, {self.dim})")
-        return self._of(*(np.concatenate(pair) for pair in zip(self._arrays(), new._arrays(), strict=True)))
+        if len(new.constraints) != len(self.constraints):
+            raise ValueError(f"got {len(new.constraints)} constraints, expected {len(self.constraints)}")
+        both = self._of(*(np.concatenate(pair) for pair in zip(self._arrays(), new._arrays(), strict=True)))
+        if not self.constraints:
+            return both
+        pairs = zip(self.constraints, new.constraints, strict=True)
+        return both.with_constraints([mine.followed_by(theirs) for mine, theirs in pairs])
+
+    @property
+    def objective(self) -> "Observations":
+        """The same without constraints."""
+        return self._of(*self._arrays()) if self.constraints else self
+
+    def with_constraints(self, constraints: "Sequence[Observations]") -> "Observations":
+        """These observations with others of the same points as their constraints.
+
+        Raises:
+            ValueError: the points differ.
+        """
+        made = self._of(*self._arrays())
+        object.__setattr__(made, "constraints", tuple(_sharing(self.x, constraint) for constraint in constraints))
+        return made
+
+    def with_missing_constraints(self, count: int) -> "Observations":
+        """With `count` constraints of which nothing is known, if there are none yet."""
+        if self.constraints or not count:
+            return self
+        missing = Observations(self.x)
+        return self.with_constraints([missing] * count)
+
+    def at(self, x: Array) -> "Observations":
+        """What was observed, at other points (n, d)."""
+        moved = Observations(x, self.y, self.grad, self.y_var, self.grad_var)
+        if not self.constraints:
+            return moved
+        return moved.with_constraints([constraint.at(moved.x) for constraint in self.constraints])
 
     @property
     def dim(self) -> int:
@@ -124,8 +171,11 @@ class Observations:
 
     @property
     def failed(self) -> Mask:
-        """Which rows no model may see (n,): y is infinite, or there is neither y nor a gradient component."""
-        return np.isinf(self.y) | ~(self.has_y | self.has_grad.any(axis=1))
+        """Which rows no model may see (n,): y is infinite, or there is no value and no gradient component at all."""
+        known = self.has_y | self.has_grad.any(axis=1)
+        for constraint in self.constraints:
+            known |= constraint.has_y | constraint.has_grad.any(axis=1)
+        return np.isinf(self.y) | ~known
 
     @property
     def n_failed(self) -> int:
@@ -134,26 +184,39 @@ class Observations:
 
     @property
     def usable(self) -> "Observations":
-        """The rows that have not failed, with infinite gradient components as missing."""
-        failed = self.failed
-        if not (np.count_nonzero(failed) or np.count_nonzero(np.isinf(self.grad))):
+        """The rows that have not failed, with infinite gradient components and infinite constraints as missing."""
+        failed, outputs = self.failed, (self, *self.constraints)
+        infinite = any(np.count_nonzero(np.isinf(each.grad)) or np.count_nonzero(np.isinf(each.y)) for each in outputs)
+        if not (np.count_nonzero(failed) or infinite):
             return self
         kept = self[~failed]
-        return self._of(kept.x, kept.y, np.where(kept.has_grad, kept.grad, np.nan), kept.y_var, kept.grad_var)
+        finite = kept._finite()
+        return finite.with_constraints([each._finite() for each in kept.constraints]) if kept.constraints else finite
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists with None for NaN and the text "inf" or "-inf", from which `from_json` builds an equal object."""
-        return {"dim": self.dim} | {
-            name: _encoded(array.tolist()) for name, array in zip(self.__slots__, self._arrays(), strict=True)
-        }
+        arrays = {name: _encoded(array.tolist()) for name, array in zip(_ARRAYS, self._arrays(), strict=True)}
+        stored = {"dim": self.dim} | arrays
+        if self.constraints:
+            others = [constraint.to_json() for constraint in self.constraints]
+            stored["constraints"] = [{name: each[name] for name in _ARRAYS[1:]} for each in others]
+        return stored
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Observations":
         """The observations that `to_json` described."""
-        if set(stored) != {"dim", *cls.__slots__}:
-            raise ValueError(f"expected observations stored as dim and {cls.__slots__}, got {reprlib.repr(stored)}")
-        x, *others = (_decoded(stored[name]) for name in cls.__slots__)
-        return cls(x, *others) if x else cls.empty(stored["dim"])
+        if set(stored) - {"constraints"} != {"dim", *_ARRAYS}:
+            raise ValueError(f"expected observations stored as dim and {_ARRAYS}, got {reprlib.repr(stored)}")
+        constraints = stored.get("constraints", [])
+        if not isinstance(constraints, list) or not all(
+            isinstance(each, dict) and set(each) == set(_ARRAYS[1:]) for each in constraints
+        ):
+            raise ValueError(f"expected constraints stored as {_ARRAYS[1:]} each, got {reprlib.repr(constraints)}")
+        x, *others = (_decoded(stored[name]) for name in _ARRAYS)
+        if not x:
+            return cls.empty(stored["dim"], constraints=len(constraints))
+        outputs = [cls(x, *(_decoded(each[name]) for name in _ARRAYS[1:])) for each in constraints]
+        return cls(x, *others, constraints=outputs)
 
     def columns(self, names: Sequence[str] | None = None) -> dict[str, Array]:
         """As columns of a table: coordinates, `y`, `d_` and the name for gradients, `_var` after it for variances.
@@ -191,38 +254,62 @@ class Observations:
     def __getitem__(self, index: int | slice | Sequence[int] | NDArray[Any]) -> "Observations":
         """The rows of a slice, a mask or a list of indices; one index gives one row, still as `Observations`."""
         rows: Any = [index] if isinstance(index, int | np.integer) else index
-        return self._of(*(array[rows] for array in self._arrays()))
+        chosen = self._of(*(array[rows] for array in self._arrays()))
+        return chosen.with_constraints([each[rows] for each in self.constraints]) if self.constraints else chosen
 
     def __eq__(self, other: object) -> bool:
         """Equal entry by entry, where a missing entry equals a missing one."""
         if not isinstance(other, Observations):
             return NotImplemented
         pairs = zip(self._arrays(), other._arrays(), strict=True)
-        return all(np.array_equal(mine, theirs, equal_nan=True) for mine, theirs in pairs)
+        same = all(np.array_equal(mine, theirs, equal_nan=True) for mine, theirs in pairs)
+        return same and self.constraints == other.constraints
 
     __hash__ = None  # type: ignore[assignment]  # large arrays make a poor key
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Observations, self._arrays()
+        return _restored, (*self._arrays(), self.constraints)
 
     def __repr__(self) -> str:
         values, components = int(self.has_y.sum()), int(self.has_grad.sum())
         counts = f"values={values}, gradient_components={components}, failed={self.n_failed}"
-        return f"Observations(n={len(self)}, dim={self.dim}, {counts})"
+        constraints = f", constraints={len(self.constraints)}" if self.constraints else ""
+        return f"Observations(n={len(self)}, dim={self.dim}, {counts}{constraints})"
 
     def _arrays(self) -> tuple[Array, Array, Array, Array, Array]:
         return self.x, self.y, self.grad, self.y_var, self.grad_var
 
     def _fill(self, *arrays: Array) -> None:
-        for name, array in zip(self.__slots__, arrays, strict=True):
+        for name, array in zip(_ARRAYS, arrays, strict=True):
             object.__setattr__(self, name, read_only(array))
+        object.__setattr__(self, "constraints", ())
+
+    def _finite(self) -> "Observations":
+        """With infinite values and gradient components as missing."""
+        y, grad = np.where(self.has_y, self.y, np.nan), np.where(self.has_grad, self.grad, np.nan)
+        return self._of(self.x, y, grad, self.y_var, self.grad_var)
 
     @classmethod
     def _of(cls, *arrays: Array) -> "Observations":
-        """From arrays that have been checked before, in the order of the fields."""
+        """Without constraints, from arrays that have been checked before, in the order of the fields."""
         made = object.__new__(cls)
         made._fill(*arrays)
         return made
+
+
+def _restored(*parts: Any) -> Observations:
+    """From a pickle."""
+    *arrays, constraints = parts
+    return Observations(*arrays, constraints=constraints)
+
+
+def _sharing(x: Array, constraint: Observations) -> Observations:
+    """The constraint as observed at just these points, with the very array of them."""
+    if constraint.x is x and not constraint.constraints:
+        return constraint
+    if constraint.x.shape != x.shape or not np.array_equal(constraint.x, x):
+        raise ValueError("a constraint is observed at the points of its objective, got others")
+    return Observations._of(x, *constraint._arrays()[1:])
 
 
 def column_names(dim: int, names: Sequence[str] | None = None) -> tuple[list[str], ...]:
@@ -253,7 +340,8 @@ def to_unit(obs: Observations, box: Box) -> Observations:
     _check_dimensions(obs.dim, box.dim, "the box has {} coordinates")
     grad = box.times_unit_scale(obs.grad[:, box.free], obs.x, power=1)
     grad_var = box.times_unit_scale(obs.grad_var[:, box.free], obs.x, power=2)
-    return Observations(box.to_unit(obs.x), obs.y, grad, obs.y_var, grad_var)
+    unit = Observations(box.to_unit(obs.x), obs.y, grad, obs.y_var, grad_var)
+    return unit.with_constraints([to_unit(each, box) for each in obs.constraints]) if obs.constraints else unit
 
 
 def to_user(obs: Observations, box: Box) -> Observations:
@@ -263,7 +351,8 @@ def to_user(obs: Observations, box: Box) -> Observations:
     grad, grad_var = np.full_like(x, np.nan), np.full_like(x, np.nan)
     grad[:, box.free] = box.times_unit_scale(obs.grad, x, power=-1)
     grad_var[:, box.free] = box.times_unit_scale(obs.grad_var, x, power=-2)
-    return Observations(x, obs.y, grad, obs.y_var, grad_var)
+    user = Observations(x, obs.y, grad, obs.y_var, grad_var)
+    return user.with_constraints([to_user(each, box) for each in obs.constraints]) if obs.constraints else user
 
 
 def _check_dimensions(given: int, expected: int, what: str) -> None:

@@ -12,6 +12,7 @@ For a coordinate x in [low, high] and u in [0, 1]:
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -185,6 +186,41 @@ class Box:
         mantissa[..., log], exponent[..., log] = _log_factor(x[..., log], low[log], high[log])
         return times_power(as_floats(values, "values"), (mantissa, exponent), power)
 
+    def linear_to_unit(self, A: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array, Array]:
+        """Rows lower <= A x <= upper as rows of the unit cube's points: `k x d, k, k -> k x free_dim, k, k`.
+
+        >>> Box([(1, 3), (2, 2)]).linear_to_unit([[1.0, 10.0]], [-np.inf], [22.0])
+        (array([[2.]]), array([-inf]), array([1.]))
+
+        Raises:
+            ValueError: a row has another number of coordinates, or a coordinate on a log scale: it is linear in x and
+                would not be in the cube.
+        """
+        rows, free = np.atleast_2d(as_floats(A, "A")), self.free
+        if rows.ndim != 2 or rows.shape[1] != self.dim:
+            raise ValueError(f"A has shape {rows.shape}, expected (k, {self.dim}): one column a coordinate")
+        bent = np.argwhere((rows != 0.0) & self.log & free)
+        if len(bent):
+            label = _label(bent[0][1], self.names)
+            raise ValueError(
+                f"a linear constraint on {label}, which has a log scale: it would not be linear where the search is; "
+                "give that coordinate a linear scale, or the constraint as a function (a NonlinearConstraint)"
+            )
+        # In rational arithmetic, rounded once: with bounds of 1e12 and a width of 1, floats would leave four digits.
+        low, high = ([Fraction(bound) for bound in bounds.tolist()] for bounds in (self.lower, self.upper))
+        exact = [[Fraction(entry) for entry in row] for row in rows.tolist()]
+        matrix = [[_rounded(row[i] * (high[i] - low[i])) for i in np.flatnonzero(free)] for row in exact]
+        offsets = [sum((entry * base for entry, base in zip(row, low, strict=True)), Fraction(0)) for row in exact]
+        sides = (np.broadcast_to(as_floats(limits, "limits"), len(rows)).tolist() for limits in (lower, upper))
+        moved = [
+            [
+                _rounded(Fraction(one) - offset) if np.isfinite(one) else one
+                for one, offset in zip(side, offsets, strict=True)
+            ]
+            for side in sides
+        ]
+        return np.array(matrix).reshape(len(rows), self.free_dim), np.array(moved[0]), np.array(moved[1])
+
     def contains(self, x: ArrayLike) -> Mask:
         """Whether the points lie in the box, border included, `... x d -> ...`; NaN is nowhere."""
         x = self._shaped(x)
@@ -338,6 +374,11 @@ def _log_mask(log: Iterable[int | str] | str | int | None, names: tuple[str, ...
             known = f" or one of the names {list(names)}" if names else " (this box has no names)"
             raise ValueError(f"log: no coordinate {entry!r}; expected an index from 0 to {dim - 1}{known}")
     return mask
+
+
+def _rounded(exact: Fraction) -> float:
+    """The nearest float, or the largest one."""
+    return float(max(min(exact, Fraction(LARGEST)), Fraction(-LARGEST)))
 
 
 def _label(index: int | np.intp, names: tuple[str, ...] | None) -> str:

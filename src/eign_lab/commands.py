@@ -12,8 +12,12 @@ import typer
 
 __all__ = ["judge", "paper", "report", "speed"]
 
-_PACKAGES: Final = ("cma", "gymnasium", "matplotlib", "nlopt", "pandas", "plotly", "pyarrow")
+_PACKAGES: Final = (
+    *("cma", "coco-experiment", "gymnasium", "matplotlib", "nlopt", "optimagic", "pandas", "plotly", "pyarrow"),
+)
 """What the extra `bench` adds."""
+_MODULES: Final = {"coco-experiment": "cocoex"}
+"""What is imported, where it is called otherwise than the package."""
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -24,7 +28,7 @@ def laboratory_command(command: Callable[Arguments, Result]) -> Callable[Argumen
 
     @wraps(command)
     def checked(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
-        if missing := [name for name in _PACKAGES if find_spec(name) is None]:
+        if missing := [name for name in _PACKAGES if find_spec(_MODULES.get(name, name)) is None]:
             raise ImportError(f"eign {command.__name__} needs {', '.join(missing)}: pip install 'eign[bench]'")
         return command(*arguments, **options)
 
@@ -119,58 +123,75 @@ class JudgeAction(StrEnum):
     ABLATIONS = "ablations"
 
 
+class JudgeSuite(StrEnum):
+    """On what it judges."""
+
+    AUTO = "auto"
+    BBOB = "bbob"
+
+
 @laboratory_command
 def judge(
     action: Annotated[
         JudgeAction,
         typer.Argument(help="Run what is missing; score what is there; or run and compare auto without its parts."),
     ],
+    suite: Annotated[JudgeSuite, typer.Option(help="Our 45 problems, or COCO's BBOB (seeds are instances).")] = (
+        JudgeSuite.AUTO
+    ),
     methods: Annotated[
         list[str] | None, typer.Option("--method", help="A method, or rivals, programs, models: auto; repeatable.")
     ] = None,
     options: Annotated[str, typer.Option(help="Options of the method as JSON.")] = "{}",
     label: Annotated[str | None, typer.Option(help="What reports call the method with these options.")] = None,
     groups: Annotated[list[int] | None, typer.Option("--group", min=1, max=5, help="Of problems; repeatable.")] = None,
-    problems: Annotated[list[str] | None, typer.Option("--problem", help="Instead of groups; repeatable.")] = None,
+    dimensions: Annotated[list[int] | None, typer.Option("--dimension", help="Of problems; repeatable.")] = None,
+    problems: Annotated[list[str] | None, typer.Option("--problem", help="By name; repeatable.")] = None,
     seeds: Annotated[
-        str | None, typer.Option(help="Of the runs, such as 0-19,100: 100-119, of ablations 100-105.")
+        str | None, typer.Option(help="Of the runs, such as 0-19,100: those for tuning, of ablations 100-105.")
     ] = None,
-    tuning: Annotated[bool, typer.Option("--tuning", help="Score the seeds 100-119 instead of 0-19.")] = False,
+    tuning: Annotated[bool, typer.Option("--tuning", help="Score the runs for tuning instead.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes of this machine, one thread each.")] = 2,
-    results: Annotated[Path, typer.Option(help="Where runs are kept until they are exported, and where to go on.")] = (
-        Path("eign-judge.sqlite")
-    ),
-    export: Annotated[Path, typer.Option(help="Directory of finished runs and reports; nothing in it is repeated.")] = (
-        Path("results/auto")
-    ),
+    results: Annotated[
+        Path | None, typer.Option(help="Where runs are kept until they are exported, and where to go on.")
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Directory of finished runs, which are not repeated, and of reports: results/..."),
+    ] = None,
+    rivals: Annotated[Path | None, typer.Option(help="Directory with the runs of rivals, if it is another.")] = None,
 ) -> None:
-    """Judge a method on 45 problems against what a user would run instead."""
+    """Judge a method against what a user would run instead."""
     from eign_lab.judge.ablations import PROBLEMS, ablation_table
-    from eign_lab.judge.contestants import VARIANTS, find_contestants, judge_experiment
-    from eign_lab.judge.report_cards import write_report_card
+    from eign_lab.judge.contestants import VARIANTS
+    from eign_lab.judge.suites import SUITES
     from eign_lab.report.summaries import as_markdown_table
     from eign_lab.runs.campaign import Workplace, run_campaign
     from eign_lab.runs.experiment import MethodSpec
     from eign_lab.runs.export import open_results
+    from eign_lab.runs.store import Both
 
-    chosen = find_contestants(methods or ["auto"])
+    judging = SUITES[suite]
+    export = export or Path("results") / judging.name
+    chosen = judging.find(methods or ["auto"])
     if label or json.loads(options):
         if len(chosen) > 1 or not label:
             raise typer.BadParameter("--options go with one --method and a --label for both")
         chosen = [MethodSpec(label, chosen[0].method, json.loads(options))]
     if action == JudgeAction.SCORE:
-        typer.echo(
-            write_report_card(open_results(export), chosen[0], "tuning" if tuning else "report", export), nl=False
-        )
+        found = open_results(export)
+        scored = Both(found, open_results(rivals)) if rivals else found
+        typer.echo(judging.write(scored, chosen[0], "tuning" if tuning else "report", export), nl=False)
         return
     is_ablation = action == JudgeAction.ABLATIONS
     experiment = (
-        judge_experiment(VARIANTS, problems=PROBLEMS)
+        SUITES["auto"].experiment(VARIANTS, names=PROBLEMS)
         if is_ablation
-        else judge_experiment(chosen, groups=groups or range(1, 6), problems=problems or ())
+        else judging.experiment(chosen, names=problems or (), groups=groups or (), dimensions=dimensions or ())
     )
-    wanted = read_seeds(seeds or ("100-105" if is_ablation else "100-119"))
-    all_finished = run_campaign([experiment], wanted, Workplace(results, workers, export=export))
+    wanted = read_seeds(seeds) if seeds else range(100, 106) if is_ablation else judging.seeds["tuning"]
+    kept = results or Path("eign-judge.sqlite" if judging.name == "auto" else f"eign-{judging.name}.sqlite")
+    all_finished = run_campaign([experiment], wanted, Workplace(kept, workers, export=export))
     if is_ablation:
         table = ablation_table(open_results(export), wanted)
         text = f"# {table.title}\n\n{table.note}\n\n{as_markdown_table(table)}\n"

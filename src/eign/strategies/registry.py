@@ -71,3 +71,21 @@ def strategy(method: str) -> Strategy:
     module, name = home.split(":")
     make = cast(Callable[..., Strategy], getattr(import_module(module), name))
     return make(*arguments)
+
+
+def check_handled(method: str, *, constraints: bool, linear: bool) -> None:
+    """Refuse a method that cannot do with such constraints.
+
+    Raises:
+        ValueError: it cannot; the error names those that can.
+    """
+    if _is_able(strategy(method), constraints=constraints, linear=linear):
+        return
+    given = {"constraints": constraints, "linear constraints": linear}
+    needed = " and ".join(kind for kind, is_given in given.items() if is_given)
+    able = [name for name in _METHODS if _is_able(strategy(name), constraints=constraints, linear=linear)]
+    raise ValueError(f"method {method!r} takes no {needed}; these do: {', '.join(able) or 'none yet'}")
+
+
+def _is_able(method: Strategy, *, constraints: bool, linear: bool) -> bool:
+    return (method.handles_constraints or not constraints) and (method.handles_linear or not linear)

@@ -12,7 +12,9 @@ from eign.strategies.strategy import Proposal, State, Strategy
 
 @final
 class Sobol(Strategy):
-    """The initial design, continued for ever."""
+    """The initial design, continued for ever; black-box constraints decide which point is the best."""
+
+    handles_constraints = True
 
     @property
     def options(self) -> Mapping[str, Option]:
@@ -26,7 +28,9 @@ class Sobol(Strategy):
 
 @final
 class UniformRandom(Strategy):
-    """The initial design, then independent uniform points."""
+    """The initial design, then independent uniform points; black-box constraints decide which is the best."""
+
+    handles_constraints = True
 
     @property
     def options(self) -> Mapping[str, Option]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, final
 import numpy as np
 
 from eign.arrays import Array, whole_number
+from eign.constraints import Limits, LinearRows
 from eign.data import Observations
 from eign.space import Box
 from eign.strategies.options import Option, resolve
@@ -51,6 +52,9 @@ class State:
         memory: What the method itself needs; its class says what is in it.
         decades: How many powers of ten each coordinate spans in user units, see `Box.decades`; empty is unknown.
         noisy: Whether the method takes values to scatter, so that its estimates differ from them; None is unknown.
+        limits: (lower, upper) of each black-box constraint, in its units; infinite where open.
+        rows: Known linear constraints lower <= A u <= upper of the unit cube's points, as a table of these three
+            lists; None if there are none.
     """
 
     dim: int
@@ -61,6 +65,8 @@ class State:
     memory: Mapping[str, Any] = field(default_factory=dict)
     decades: Sequence[float] = field(default_factory=list)
     noisy: bool | None = None
+    limits: Sequence[Sequence[float]] = field(default_factory=list)
+    rows: Mapping[str, Any] | None = None
 
     def after(self, told: Observations) -> "State":
         """The state after further observations. Models are fitted when a proposal needs them, not here."""
@@ -84,11 +90,27 @@ class State:
         counts = (state.dim, state.seed, state.asked, state.told)
         if any(whole_number(count, least=0) is None for count in counts) or not isinstance(state.noisy, bool | None):
             raise ValueError(f"dim, seed, asked, told = {counts} and noisy = {state.noisy!r} make no state")
-        if not all(isinstance(known.get(name, {}), Mapping) for name in ("options", "memory")):
-            raise ValueError("expected the options and the memory of a state as tables")
+        tables = (state.options, state.memory, {} if state.rows is None else state.rows)
+        if not all(isinstance(table, Mapping) for table in tables):
+            raise ValueError("expected the options, the memory and the rows of a state as tables")
         if not all(isinstance(span, int | float) for span in state.decades):
             raise ValueError(f"expected numbers for decades, got {state.decades!r}")
+        _check_constraints(state)
         return state
+
+
+def _check_constraints(state: State) -> None:
+    """Refuse what no study stores as limits and rows."""
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in state.limits):
+        raise ValueError(f"expected pairs for limits, got {state.limits!r}")
+    names = [f"constraint {i}" for i in range(len(state.limits))]
+    Limits(names, [low for low, _ in state.limits], [high for _, high in state.limits])  # refuses what is no number
+    if state.rows is None:
+        return
+    if set(state.rows) != {"A", "lower", "upper"}:
+        raise ValueError("expected rows stored as A, lower and upper")
+    if LinearRows(state.rows["A"], state.rows["lower"], state.rows["upper"]).A.shape[1] != state.dim:
+        raise ValueError(f"expected rows of {state.dim} coordinates")
 
 
 class Surrogate(Protocol):
@@ -126,9 +148,13 @@ class Strategy(ABC):
 
     Attributes:
         expects_improvement: Whether proposals come with an expected improvement, once there is a model.
+        handles_constraints: Whether `State.limits` may have entries.
+        handles_linear: Whether every proposal satisfies `State.rows`.
     """
 
     expects_improvement: ClassVar[bool] = False
+    handles_constraints: ClassVar[bool] = False
+    handles_linear: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -170,10 +196,33 @@ class Strategy(ABC):
         return resolved
 
     @final
-    def start(self, box: Box, options: Mapping[str, Any] | None, seed: int, *, method: str = "this") -> State:
-        """The state before the first proposal; errors as of `checked_options`."""
+    def start(
+        self,
+        box: Box,
+        options: Mapping[str, Any] | None,
+        seed: int,
+        *,
+        method: str = "this",
+        limits: Limits | None = None,
+        linear: LinearRows | None = None,
+    ) -> State:
+        """The state before the first proposal; errors as of `checked_options`.
+
+        Args:
+            box: The region that is searched.
+            options: Those that the user has set.
+            seed: Of the study.
+            method: Names the method in errors.
+            limits: Of the black-box constraints.
+            linear: Known linear constraints, user units.
+        """
         checked = self.checked_options(box.free_dim, options, method=method)
-        return State(box.free_dim, seed, checked, decades=box.decades.tolist(), noisy=False)
+        pairs = [] if limits is None else np.column_stack([limits.lower, limits.upper]).tolist()
+        rows = None
+        if linear is not None and len(linear):
+            A, lower, upper = box.linear_to_unit(linear.A, linear.lower, linear.upper)
+            rows = {"A": A.tolist(), "lower": lower.tolist(), "upper": upper.tolist()}
+        return State(box.free_dim, seed, checked, decades=box.decades.tolist(), noisy=False, limits=pairs, rows=rows)
 
     @final
     def propose(self, state: State, data: Observations, pending: Array, n: int) -> tuple[list[Proposal], State]:

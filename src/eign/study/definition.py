@@ -12,6 +12,7 @@ import numpy as np
 
 from eign._version import __version__
 from eign.arrays import whole_number
+from eign.constraints import Limits, LinearRows
 from eign.space import Box
 from eign.study.gradient_check.check import GradientCheck, checked_mode
 
@@ -42,6 +43,8 @@ class Definition:
         check_gradients: Whether to warn if gradients contradict the values, and to ask for points to find out.
         budget: Evaluations in all that are planned; None if nobody said.
         versions: Of the packages that began the study, for information: the same bits come from the same versions.
+        constraints: The black-box constraints, user units.
+        linear: The known linear constraints, user units.
     """
 
     box: Box
@@ -51,6 +54,8 @@ class Definition:
     check_gradients: GradientCheck
     budget: int | None = None
     versions: Mapping[str, str] = field(default_factory=_versions)
+    constraints: Limits = field(default_factory=Limits)
+    linear: LinearRows = field(default_factory=LinearRows)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal definition."""
@@ -62,6 +67,8 @@ class Definition:
             "check_gradients": self.check_gradients,
             "budget": self.budget,
             "versions": dict(self.versions),
+            "constraints": self.constraints.to_json(),
+            "linear": self.linear.to_json(),
         }
 
     @classmethod
@@ -72,7 +79,7 @@ class Definition:
             ValueError: it described none.
         """
         needed = {"box", "method", "seed", "maximize", "check_gradients", "versions"}
-        if not needed <= set(stored) <= {*needed, "budget"}:
+        if not needed <= set(stored) <= {*needed, "budget", "constraints", "linear"}:
             expected = ", ".join(cls.__slots__)
             raise ValueError(f"expected a definition stored as {expected}, got {', '.join(map(str, stored))}")
         method, seed, maximize, versions = (stored[name] for name in ("method", "seed", "maximize", "versions"))
@@ -81,7 +88,13 @@ class Definition:
         if not isinstance(versions, dict) or not all(isinstance(text, str) for text in versions.values()):
             raise ValueError(f"expected versions by package, got {versions!r}")
         mode, budget = checked_mode(stored["check_gradients"]), checked_budget(stored.get("budget"))
-        return cls(Box.from_json(stored["box"]), method, seed, maximize, mode, budget, versions)
+        # Studies of earlier formats have none.
+        limits = Limits.from_json(stored["constraints"]) if "constraints" in stored else Limits()
+        linear = LinearRows.from_json(stored["linear"]) if "linear" in stored else LinearRows()
+        box = Box.from_json(stored["box"])
+        if len(linear) and linear.A.shape[1] != box.dim:
+            raise ValueError(f"the linear constraints have {linear.A.shape[1]} coordinates, and the box {box.dim}")
+        return cls(box, method, seed, maximize, mode, budget, versions, limits, linear)
 
 
 def checked_budget(budget: Any) -> int | None:

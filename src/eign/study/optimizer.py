@@ -9,9 +9,10 @@ from typing import Any, Self, final
 import numpy as np
 
 from eign.arrays import Array, whole_number
+from eign.constraints import Limits, LinearRows
 from eign.data import Numbers, Observations
 from eign.space import SAME_POINT, Box
-from eign.strategies.registry import strategy
+from eign.strategies.registry import check_handled, strategy
 from eign.study.definition import Definition, Seed, checked_budget, checked_seed
 from eign.study.gradient_check.check import GradientCheck, checked_mode
 from eign.study.outlook import Outlook
@@ -61,6 +62,8 @@ class Optimizer:
         options: Mapping[str, Any] | None = None,
         check_gradients: GradientCheck = "probe",
         budget: float | None = None,
+        constraints: Limits | None = None,
+        linear: LinearRows | None = None,
     ) -> None:
         """Start a study.
 
@@ -76,6 +79,8 @@ class Optimizer:
                 next to one that was told, after three evaluations per coordinate: cheap beside a search that a wrong
                 gradient ruins. "passive" looks at the method's own points alone and misses more. False: no check.
             budget: Evaluations in all that are planned, as a hint; None if that is open.
+            constraints: The black-box constraints.
+            linear: Known linear constraints.
 
         Raises:
             FileExistsError: there is such a file already; see `resume`.
@@ -83,11 +88,15 @@ class Optimizer:
         box = bounds if isinstance(bounds, Box) else Box(bounds)
         _check_resolution(box)
         mode, count = checked_mode(check_gradients), checked_budget(budget)
-        definition = Definition(box, method, checked_seed(seed), bool(maximize), mode, count)
-        self._study = Study(definition, strategy(method).start(box, options, definition.seed, method=method))
+        limits, rows = constraints or Limits(), linear or LinearRows()
+        check_handled(method, constraints=len(limits) > 0, linear=len(rows) > 0)
+        definition = Definition(
+            box, method, checked_seed(seed), bool(maximize), mode, count, constraints=limits, linear=rows
+        )
+        state = strategy(method).start(box, options, definition.seed, method=method, limits=limits, linear=rows)
+        self._study = Study(definition, state)
         if storage is not None:
-            state = self._study.state.to_json()
-            self._study.file = StudyFile.create(as_path(storage), definition.to_json(), state)
+            self._study.file = StudyFile.create(as_path(storage), definition.to_json(), state.to_json())
 
     @classmethod
     def resume(cls, storage: Any, *, reissue: bool = True, wait: float = 0.0) -> "Optimizer":

@@ -48,8 +48,9 @@ class Study:
         self.file: StudyFile | None = None
         self.is_view = False
         self.log: list[Event] = []
-        self.history = Observations.empty(self.box.dim)
-        self.data = Observations.empty(self.box.free_dim)
+        count = len(definition.constraints)
+        self.history = Observations.empty(self.box.dim, constraints=count)
+        self.data = Observations.empty(self.box.free_dim, constraints=count)
         self.reasons: list[str] = []
         self.pending = Pending(self.box)
         self._state, self._gains = state, [] if gain is None else [gain]
@@ -72,6 +73,8 @@ class Study:
         study._is_restored = False
         if study._state.dim != study.box.free_dim:
             raise ValueError(f"the state has {study._state.dim} coordinates, and the box {study.box.free_dim}")
+        if len(study._state.limits) != len(study.definition.constraints):
+            raise ValueError("the state has another number of constraints than the definition")
         for number, event in enumerate(events, start=1):
             try:
                 study._fold(event_from_json(event), study._state)
@@ -154,7 +157,10 @@ class Study:
         with self._mutex:
             self._check_not_a_view()
             before = len(self.data)
-            told = replace(told, x=self.pending.as_asked(told.x))
+            count = len(self.definition.constraints)
+            told = told.at(self.pending.as_asked(told.x)).with_missing_constraints(count)
+            if len(told.constraints) != count:
+                raise ValueError(f"told {len(told.constraints)} constraints, expected {count}")
             self._warn_of_contradictions(told)
             self._record(Tell(told), self._state.after(told))
             self._check_gradients(before)
@@ -340,11 +346,14 @@ class Study:
             warnings.warn(message(found, labels), GradientWarning, stacklevel=4)  # at the caller of tell
 
     def _inside(self, told: Observations) -> Observations:
-        """In the unit cube, to be maximised: the one place where signs turn, of values and gradients together."""
+        """In the unit cube, to be maximised: the one place where signs turn, of values and gradients together.
+
+        Those of constraints stay: their limits have the user's sign.
+        """
         data = to_unit(told, self.box)
         if self.definition.maximize:
             return data
-        return Observations(data.x, -data.y, -data.grad, data.y_var, data.grad_var)
+        return Observations(data.x, -data.y, -data.grad, data.y_var, data.grad_var, constraints=data.constraints)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.file is not None:

@@ -61,6 +61,11 @@ class Case:
         """The problem itself: regrets are those of its values."""
         return self.build()
 
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.problem.dim
+
     def seen(self, seed: int) -> Problem:
         """The problem as a run of this seed sees it."""
         return self.problem if self.disturbed is None else self.disturbed(self.problem, seed)

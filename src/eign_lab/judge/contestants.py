@@ -31,17 +31,7 @@ VARIANTS: Final = (
 )
 """`auto`, and what it is without each of its parts."""
 
-_SETS: Final = {"rivals": RIVALS, "programs": PROGRAMS, "models": MODELS}
-
-
-def find_contestants(names: Iterable[str]) -> list[MethodSpec]:
-    """Rivals by their labels, sets of them (rivals, programs, models), or any registered method.
-
-    >>> [method.method for method in find_contestants(["l-bfgs", "ei-xi"])]
-    ['scipy/l-bfgs-b', 'ei-xi']
-    """
-    known = {method.label: method for method in RIVALS}
-    return [method for name in names for method in _SETS.get(name, (known.get(name, MethodSpec(name, name)),))]
+SETS: Final = {"rivals": RIVALS, "programs": PROGRAMS, "models": MODELS}
 
 
 def judge_experiment(

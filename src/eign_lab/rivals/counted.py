@@ -89,6 +89,29 @@ class CountedProblem:
         return -value, -gradient
 
 
+@final
+class FlatAfterwards:
+    """`CountedProblem.descent` for programs that swallow exceptions: a flat function once the run is over.
+
+    Attributes:
+        ended: What ended the run; None while it goes on.
+    """
+
+    def __init__(self, problem: CountedProblem) -> None:
+        """Nothing is evaluated yet."""
+        self.ended: Exception | None = None
+        self._problem = problem
+
+    def __call__(self, u: Array) -> tuple[float, Array]:
+        """Value and gradient to descend along."""
+        if self.ended is None:
+            try:
+                return self._problem.descent(u)
+            except (Finished, InterruptedError) as error:
+                self.ended = error
+        return 0.0, np.zeros(self._problem.dim)
+
+
 def sobol_design(d: int, seed: int) -> Array:
     """The initial design that all registered methods of a seed share, `3 d x d` in the unit cube."""
     return Optimizer([(0.0, 1.0)] * d, method="sobol", seed=seed, check_gradients=False).ask(3 * d)

@@ -1,4 +1,4 @@
-"""SciPy's, NLopt's and pycma's searches, as a user with gradients would call them, within the same evaluations."""
+"""Searches of other packages, as a user with gradients would call them, within the same evaluations."""
 
 from collections.abc import Callable, Mapping
 from itertools import count
@@ -8,7 +8,8 @@ import numpy as np
 from scipy.optimize import basinhopping, dual_annealing, minimize
 
 from eign.arrays import Array
-from eign_lab.rivals.counted import CountedProblem, Finished, sobol_design
+from eign_lab.rivals.counted import CountedProblem, FlatAfterwards, sobol_design
+from eign_lab.rivals.tiktak import search_by_tiktak
 
 Program = Callable[[CountedProblem], None]
 """Evaluates until `Finished` is raised."""
@@ -49,7 +50,8 @@ def _descend(
         return -scale * (found[0] - value), -scale * found[1]
 
     cube = [(0.0, 1.0)] * problem.dim
-    minimize(objective, start, jac=True, method="L-BFGS-B", bounds=cube, options={"ftol": 1e-9, "gtol": _GTOL})
+    tolerances: Any = {"ftol": problem.options.get("ftol", 1e-9), "gtol": problem.options.get("gtol", _GTOL)}
+    minimize(objective, start, jac=True, method="L-BFGS-B", bounds=cube, options=tolerances)
 
 
 def _mlsl(problem: CountedProblem) -> None:
@@ -60,26 +62,37 @@ def _mlsl(problem: CountedProblem) -> None:
     """
     import nlopt
 
-    rng = np.random.default_rng([problem.seed, 2])
-    finished = False
-
-    def objective(u: Array, gradient: Array) -> float:
-        nonlocal finished
-        try:
-            value, slope = problem.descent(u)
-        except Finished:
-            finished = True
-            raise nlopt.ForcedStop from None
-        if gradient.size:
-            gradient[:] = slope
-        return value
-
     local = nlopt.opt(nlopt.LD_LBFGS, problem.dim)
-    local.set_ftol_rel(1e-9)
-    local.set_xtol_rel(1e-6)
-    while not finished:
-        search = nlopt.opt(nlopt.GD_MLSL, problem.dim)
-        search.set_local_optimizer(local)
+    local.set_ftol_rel(problem.options.get("ftol", 1e-9))
+    local.set_xtol_rel(problem.options.get("xtol", 1e-6))
+    _search_by_nlopt(problem, nlopt.GD_MLSL, 2, local)
+
+
+def _stogo(problem: CountedProblem) -> None:
+    """NLopt's StoGO, which splits boxes and descends in them, in the form that draws its points at random."""
+    import nlopt
+
+    _search_by_nlopt(problem, nlopt.GD_STOGO_RAND, 6)
+
+
+def _search_by_nlopt(problem: CountedProblem, algorithm: Any, stream: int, local: Any = None) -> None:
+    """One of NLopt's global searches with gradients, from a random point; it begins anew whenever it ends."""
+    import nlopt
+
+    rng, descent = np.random.default_rng([problem.seed, stream]), FlatAfterwards(problem)
+    while descent.ended is None:
+        search = nlopt.opt(algorithm, problem.dim)
+
+        def objective(u: Array, gradient: Array, search: Any = search) -> float:
+            value, slope = descent(u)
+            if descent.ended is not None:
+                search.force_stop()
+            if gradient.size:
+                gradient[:] = slope
+            return value
+
+        if local is not None:
+            search.set_local_optimizer(local)
         search.set_lower_bounds(0.0)
         search.set_upper_bounds(1.0)
         search.set_min_objective(objective)
@@ -88,7 +101,8 @@ def _mlsl(problem: CountedProblem) -> None:
         try:
             search.optimize(rng.random(problem.dim))
         except (nlopt.ForcedStop, nlopt.RoundoffLimited, nlopt.runtime_error):
-            continue  # a failed line search: it begins anew, at another point
+            continue  # over, or a failed line search: it begins anew, at another point
+    raise descent.ended
 
 
 def _basin_hopping(problem: CountedProblem) -> None:
@@ -100,7 +114,7 @@ def _basin_hopping(problem: CountedProblem) -> None:
         return np.where(moved > 1.0, 2.0 - moved, moved)
 
     descent: Any = problem.descent  # its stubs know of no objective that gives the gradient too
-    local: Any = {"method": "L-BFGS-B", "jac": True, "bounds": [(0.0, 1.0)] * problem.dim}
+    local: Any = {"method": "L-BFGS-B", "jac": True, "bounds": [(0.0, 1.0)] * problem.dim, "options": problem.options}
     while True:
         basinhopping(descent, rng.random(problem.dim), take_step=step, minimizer_kwargs=local, niter=10**6, rng=rng)
 
@@ -159,6 +173,8 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "scipy/basin-hopping": _basin_hopping,
     "scipy/dual-annealing": _dual_annealing,
     "nlopt/mlsl": _mlsl,
+    "nlopt/stogo": _stogo,
+    "optimagic/tiktak": search_by_tiktak,
     "pycma/cma-es": _cma_es,
 }
 """By the package and what it calls the search."""

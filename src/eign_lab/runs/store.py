@@ -54,6 +54,23 @@ class Records(Protocol):
         """Of all runs."""
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Both:
+    """The records of two places; where both have a run, that of the first."""
+
+    first: Records
+    second: Records
+
+    def record(self, key: str) -> RunRecord | None:
+        """The record of a run; None if it has not begun."""
+        return self.first.record(key) or self.second.record(key)
+
+    def seeds(self) -> list[int]:
+        """Of all runs."""
+        return sorted({*self.first.seeds(), *self.second.seeds()})
+
+
 def collect(results: Records, experiment: Experiment, seeds: Iterable[int]) -> dict[tuple[str, str], list[RunRecord]]:
     """The records of an experiment by (problem label, method label), in the order of seeds; missing runs are left out.
 

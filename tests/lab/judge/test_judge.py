@@ -11,7 +11,7 @@ from eign_lab.commands import judge
 from eign_lab.judge import report_cards
 from eign_lab.judge.ablations import ablation_table
 from eign_lab.judge.cases import CASES, CONVERGED, COUNTED, Case
-from eign_lab.judge.contestants import PROGRAMS, RIVALS, VARIANTS, find_contestants, judge_experiment
+from eign_lab.judge.contestants import PROGRAMS, RIVALS, VARIANTS, judge_experiment
 from eign_lab.judge.report_cards import SEEDS, make_sheets, write_report_card
 from eign_lab.judge.scores import (
     Comparison,
@@ -23,6 +23,7 @@ from eign_lab.judge.scores import (
     third,
     worse,
 )
+from eign_lab.judge.suites import SUITES
 from eign_lab.rivals import CountedProblem, Finished, sobol_design
 from eign_lab.runs.experiment import MethodSpec
 from eign_lab.runs.export import ExportedResults, export_records
@@ -95,7 +96,7 @@ def run_case(case: Case, method: MethodSpec, seed: int) -> RunLog:
 
 
 def by_label(label: str) -> MethodSpec:
-    (found,) = find_contestants([label])
+    (found,) = SUITES["auto"].find([label])
     return found
 
 

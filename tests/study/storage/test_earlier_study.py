@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from eign import Optimizer
+from eign.study.handle import handle
+from eign.study.storage.study_file import read_study
 
 from . import earlier_study
 
@@ -49,3 +51,17 @@ def test_the_continuation_is_kept_like_the_rest(path):
         assert opt.history == history
         assert opt.reasons == reasons
         assert len(opt.history) == 19
+
+
+def test_a_study_of_format_2_is_read_and_goes_on_in_the_format_of_today(tmp_path):
+    """With a retraction, a budget, and nothing of constraints."""
+    path = earlier_study.unpack("format-2", tmp_path)
+    with Optimizer.resume(path) as opt:
+        assert (len(opt.history), len(opt.pending), opt.history.n_failed) == (5, 2, 1)
+        assert handle(opt).definition.budget == 20
+        assert not len(handle(opt).definition.constraints)
+        assert handle(opt).state.limits == []
+        points = earlier_study.continued(opt)
+    assert read_study(path).definition.keys().isdisjoint({"constraints", "linear"})
+    again = Optimizer.view(path)
+    np.testing.assert_array_equal(again.history.x[-5:], points)

@@ -2,7 +2,7 @@
 
 | table | rows | columns |
 |---|---|---|
-| `study` | one | `definition`: box, method, seed, maximize, versions of the packages that made it |
+| `study` | one | `definition`: box, method, seed, maximize, constraints, versions of the packages that made it |
 | `events` | one for each ask and tell, numbered from 1 | `at`, when it was written; `event` |
 | `state` | one | `after`, the number of events it follows; `state`, what the method carries to its next proposal |
 | `holder` | none or one | `holder`, the process that has the study open |
@@ -29,8 +29,12 @@ from typing import Any, Final, NamedTuple
 from eign.study.storage.lock import Holder
 
 APPLICATION_ID: Final = int.from_bytes(b"eign")
-FORMAT: Final = 2
-"""2: events may be retractions, asks carry what was expected, the definition has the budget. 1 is read as well."""
+FORMAT: Final = 3
+"""All are read.
+
+3: constraints in definition, state and observations.
+2: events may be retractions, asks carry what was expected, the definition has the budget.
+"""
 
 _SCHEMA: Final = f"""
 PRAGMA application_id = {APPLICATION_ID};

@@ -148,13 +148,13 @@ def outside_factor(term: Term, points: Array, noise: Array, eta: float) -> Array
     return factorize(matrix)
 
 
-def split(data: SpannedData, hyper: JointHyperparameters) -> SplitRows:
-    """Factor both parts and solve for the weights."""
+def split(data: SpannedData, hyper: JointHyperparameters, *, eta: float | None = None) -> SplitRows:
+    """Factor both parts and solve for the weights; eta is the nugget to begin with, see `factor_rows`."""
     term = hyper.terms[0]
     span = span_of(data.x / term.lengthscale)
     rows = inside_data(span, hyper, data)
     inside_hyper = JointHyperparameters((unit_term(term, span.rank),))
-    factored = factor_rows(rows, inside_hyper)
+    factored = factor_rows(rows, inside_hyper, eta=eta)
     points = (data.x / term.lengthscale - span.origin) @ span.basis
     inside = ConditionedRows(points, rows.pairs.row_point, rows.pairs.row_component, inside_hyper, factored)
     noise = slope_noise(hyper, data.grad_noise)

@@ -1,0 +1,86 @@
+r"""Coordinates in which a function to be minimised is round, as far as its gradients have shown: those of BFGS.
+
+| symbol | meaning |
+|---|---|
+| s, y | steps, and the changes of the gradient along them |
+| B | the curvature that BFGS makes of them, from :math:`\sigma I` |
+| J, C | factors :math:`B = J J^\top`, :math:`C = J^{-\top}`, so that :math:`B^{-1} = C C^\top` |
+| u | :math:`J^\top (x - c)`, the coordinates; gradients by u are :math:`C^\top g` |
+| W | orthonormal basis of all s and y, d x p; outside of it J is :math:`\sqrt\sigma I` |
+
+.. math:: J \leftarrow J + \frac{(y - J w)\, w^\top}{s^\top y}, \qquad
+    w = \sqrt{\frac{s^\top y}{|J^\top s|^2}}\; J^\top s
+
+Half of |u|^2 is what BFGS takes the function to rise by: u has the unit of the root of f, whatever that of x is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from eign.arrays import Array
+
+# Below this cosine of s and y the pair says nothing about the curvature.
+_SMALLEST_COSINE: Final = 1e-10
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The linear map between x - c and u.
+
+    Attributes:
+        scale: The root of sigma.
+        basis: W, d x p.
+        forward: J' in the basis, p x p.
+        backward: C' in the basis, p x p.
+    """
+
+    scale: float
+    basis: Array
+    forward: Array
+    backward: Array
+
+    def coordinates(self, differences: Array) -> Array:
+        """u of x - c, `... x d`."""
+        return self._mapped(differences, self.scale, self.forward)
+
+    def differences(self, coordinates: Array) -> Array:
+        """x - c of u, `... x d`."""
+        return self._mapped(coordinates, 1.0 / self.scale, self.backward.T)
+
+    def gradients(self, gradients: Array) -> Array:
+        """Derivatives by u of those by x, `... x d`."""
+        return self._mapped(gradients, 1.0 / self.scale, self.backward)
+
+    def _mapped(self, vectors: Array, factor: float, inside: Array) -> Array:
+        along = vectors @ self.basis
+        return np.asarray(factor * vectors + (along @ inside.T - factor * along) @ self.basis.T)
+
+
+def bfgs_metric(steps: Array, changes: Array, sigma: float) -> Metric:
+    """The metric of steps and changes of the gradient, `m x d` each, oldest first.
+
+    The curvature where nothing is known is that of the last pair, y'y / s'y, as in L-BFGS; without a pair it is sigma.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        inner, lengths = np.vecdot(steps, changes), np.vecdot(steps, steps) * np.vecdot(changes, changes)
+        curved = np.isfinite(lengths) & (inner > _SMALLEST_COSINE * np.sqrt(lengths))
+    s, y, inner = steps[curved], changes[curved], inner[curved]
+    if len(s):
+        sigma = float(y[-1] @ y[-1] / inner[-1])
+    scale = float(np.sqrt(sigma))
+    d = steps.shape[1]
+    basis = np.linalg.qr(np.concatenate([s, y]).T)[0] if 2 * len(s) < d else np.eye(d)
+    J, C = scale * np.eye(basis.shape[1]), np.eye(basis.shape[1]) / scale
+    for step, change, product in zip(s @ basis, y @ basis, inner, strict=True):
+        v = step @ J
+        w = np.sqrt(product / (v @ v)) * v
+        p = (change - J @ w) / product
+        # By the Sherman-Morrison formula for the transpose of J, whose inverse C is.
+        turned = C @ w
+        C = C - np.outer(turned, p @ C) / (1.0 + p @ turned)
+        J = J + np.outer(p, w)
+    return Metric(scale, basis, J.T, C.T)

@@ -30,6 +30,7 @@ from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.surrogates import Kind, rows_of, with_stand_ins, within_row_budget
 from eign.models.transforms.coordinates import Coordinates
 from eign.models.transforms.output import Output, outputs
+from eign.space import nearest
 
 Noise = float | Literal["learn"]
 """A variance in the model's units, or to be learned."""
@@ -44,12 +45,17 @@ class ModelSettings:
 
     Attributes:
         growth: Share by which the data grow until the next refit.
+        fewest: Points beyond the dimension before anything is chosen: fewer speak for everything.
+        resolution: Distance in the cube within which the best point stands for the others, where nothing scatters:
+            what a local search leaves behind is no sample of a stationary process, and would be taken for noise.
         rows: Of the covariance matrix, at most: a value is one, a gradient d.
         evaluations: Of the posterior density in a fit, at most; the next one goes on from there.
         doubt: What noise and logarithms have to gain, each, in nats for each number observed.
     """
 
     growth: float
+    fewest: int
+    resolution: float
     rows: int
     evaluations: int
     doubt: float
@@ -156,11 +162,13 @@ def fitted(
         options: `kernel`, `compress`, `logs`, `gradients` and `noise` of the method.
         settings: When, how far and against which odds.
     """
-    candidates = _Candidates(_seen(data, options, settings), decades, options, settings)
+    candidates = _Candidates(_seen(_apart(data, settings.resolution), options, settings), decades, options, settings)
     fit = last
     if last is None or len(data) >= last.count * (1.0 + settings.growth):
         fit = candidates.challenged(last, count=len(data))
     assert fit is not None, "without a last one it is chosen"
+    if fit.choice.noisy or candidates.noise_is_known:
+        candidates = _Candidates(_seen(data, options, settings), decades, options, settings)
     model = candidates.model(fit.choice, fit.output, fit.hyperparameters[fit.choice])
     return SelectedModel(model, fit, candidates.coordinates(fit.choice), fit.choice.noisy or candidates.noise_is_known)
 
@@ -195,7 +203,9 @@ class _Candidates:
         known = {} if last is None else dict(last.hyperparameters)
         turn = 0 if last is None else last.turn + 1
         challenges = self._challenges(winner)
-        if last is not None and challenges:
+        if len(self.data) < self.settings.fewest + self.data.dim:
+            challenges = []
+        elif known and challenges:
             challenges = [challenges[turn % len(challenges)]]
         best = self._fit(winner, known)
         for change in challenges:
@@ -283,6 +293,15 @@ def _log_density_of_any(numbers: Array) -> float:
     """Log density of numbers under the normal distribution around zero that suits them best."""
     variance = max(float((numbers / (size := np.abs(numbers).max() or 1.0)) @ (numbers / size)) / len(numbers), 1e-30)
     return -0.5 * len(numbers) * float(np.log(2.0 * np.pi * variance) + 2.0 * np.log(size) + 1.0)
+
+
+def _apart(data: Observations, resolution: float) -> Observations:
+    """The points that are farther than this from all better ones, in some coordinate."""
+    kept: list[int] = []
+    for row in np.argsort(np.where(data.has_y, -data.y, np.inf), kind="stable").tolist():
+        if nearest(data.x[kept], data.x[row])[1] > resolution:
+            kept.append(row)
+    return data[np.sort(np.array(kept, dtype=np.intp))]
 
 
 def _without_slopes(data: Observations) -> Observations:

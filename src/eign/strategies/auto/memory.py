@@ -9,18 +9,10 @@ import numpy as np
 from eign.arrays import Array
 from eign.models.selection import Selection
 from eign.space import contains
+from eign.strategies.local_search import LocalSearch
 
 VERSION: Final = 2 + 1
 """Of what is stored: to be counted up where fields change."""
-
-
-@final
-@dataclass(frozen=True)
-class Search:
-    """A local search on the function: where it began, and the length of its first step."""
-
-    start: list[float]
-    radius: float
 
 
 @final
@@ -33,12 +25,16 @@ class Memory:
         search: The local search that is under way; None if there is none.
         optima: Points where a search ended, or began and need not begin again, `k x d`.
         shared: Evaluations by reason while the model promised nothing.
+        credit: By reason, how much of what its steps promised came true, the last ones most.
+        open: Steps that were not told yet: reason, point, the best value before and the promised gain.
     """
 
     fit: Selection | None = None
-    search: Search | None = None
+    search: LocalSearch | None = None
     optima: tuple[list[float], ...] = ()
     shared: Mapping[str, int] = field(default_factory=dict)
+    credit: Mapping[str, float] = field(default_factory=dict)
+    open: tuple[tuple[str, list[float], float, float], ...] = ()
 
     def known_optima(self, dim: int) -> Array:
         """All of them, `k x d`."""
@@ -65,9 +61,11 @@ class Memory:
         return {
             "version": VERSION,
             "fit": None if self.fit is None else self.fit.to_json(),
-            "search": None if self.search is None else [self.search.start, self.search.radius],
+            "search": None if self.search is None else self.search.to_json(),
             "optima": list(self.optima),
             "shared": dict(self.shared),
+            "credit": dict(self.credit),
+            "open": [list(one) for one in self.open],
         }
 
     @classmethod
@@ -79,5 +77,5 @@ class Memory:
         if stored.get("version") != VERSION:
             return cls()
         fit = None if stored["fit"] is None else Selection.from_json(stored["fit"])
-        search = None if stored["search"] is None else Search(*stored["search"])
-        return cls(fit, search, tuple(stored["optima"]), stored["shared"])
+        search = None if stored["search"] is None else LocalSearch.from_json(stored["search"])
+        return cls(fit, search, tuple(stored["optima"]), stored["shared"], stored["credit"], tuple(tuple(one) for one in stored["open"]))

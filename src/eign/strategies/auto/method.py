@@ -20,13 +20,12 @@ from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.models.selection import KERNELS, SelectedModel, fitted
 from eign.search import maximize
-from eign.space import contains, nearest
-from eign.strategies.auto.memory import Memory, Search
+from eign.space import SAME_POINT, contains, nearest
+from eign.strategies.auto.memory import Memory
 from eign.strategies.auto.settings import SETTINGS, Settings
 from eign.strategies.auto.views import SeenAcquisition
 from eign.strategies.design import generator, initial_proposal
-from eign.strategies.local_runs import Replay
-from eign.strategies.multistart import replay
+from eign.strategies.local_search import LocalSearch, advance, begin, best_row
 from eign.strategies.options import Option, flag, noise_level, one_of, whole
 from eign.strategies.strategy import Belief, Proposal, State, Strategy
 
@@ -104,22 +103,46 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
     far, _ = _global_step(model.given(data, pending), state)
     expected = min(far.gain / _slope(model, data), LARGEST)
     near = going
-    if near is None and memory.search is None and state.options["local"] and _has_slopes(model, data):
+    if near is None and memory.search is None and state.options["local"] and _has_slopes(data):
         memory, near = _begun(memory, _incumbent(model), data, pending)
+    memory = _settled(memory, data, pending)
+    if near is not None and _credit(memory, "local") * near.gain >= SETTINGS.small * _gained(memory.search, data):
+        return _remembered(state, _expecting(memory, near, data), near, expected)
+    if _credit(memory, "global") * far.gain >= SETTINGS.small:
+        return _remembered(state, _expecting(memory, far._replace(gain=expected), data), far, expected)
     if near is not None:
-        near = near._replace(gain=_local_gain(model, memory, data))
-    is_stalled = _stalled(model, state, data)
-    if far.gain >= SETTINGS.small and not is_stalled and (near is None or far.gain > near.gain):
-        return _remembered(state, memory, far, expected)
-    if near is not None:
-        return _remembered(state, memory, near, expected)
-    if memory.search is None and _has_slopes(model, data) and state.options["restarts"]:
+        return _remembered(state, _expecting(memory, near, data), near, expected)
+    if memory.search is None and _has_slopes(data) and state.options["restarts"]:
         shared = memory.shared
         if shared.get("restart", 0) < shared.get("global", 0):
             memory, away = _begun(memory, _new_start(data, memory, generator(state, 1)), data, pending)
             if away is not None:
                 return _remembered(state, memory, away, expected)
     return _remembered(state, memory.after("global"), far, expected)
+
+
+def _credit(memory: Memory, reason: str) -> float:
+    return memory.credit.get(reason, 1.0)
+
+
+def _expecting(memory: Memory, step: Step, data: Observations) -> Memory:
+    best = float(data.y[data.has_y].max())
+    return replace(memory, open=(*memory.open, (step.reason, step.x.tolist(), best, step.gain)))
+
+
+def _settled(memory: Memory, data: Observations, pending: Array) -> Memory:
+    """The memory after what was told: how far promises came true."""
+    left, credit = [], dict(memory.credit)
+    for one in memory.open:
+        reason, x, best, gain = one
+        row, distance = nearest(data.x, np.array(x))
+        if distance > SAME_POINT:
+            left += [one] if contains(pending, np.array(x)) else []
+            continue
+        came = float(data.y[row]) - best if data.has_y[row] else 0.0
+        kept = float(np.clip(came / gain, 0.0, 1.0)) if gain > 0 else 0.0
+        credit[reason] = SETTINGS.memory * _credit(memory, reason) + (1.0 - SETTINGS.memory) * kept
+    return replace(memory, credit=credit, open=tuple(left))
 
 
 def _remembered(state: State, memory: Memory, step: Step, gain: float | None = None) -> tuple[Proposal, State]:
@@ -139,7 +162,7 @@ def _design_size(state: State, data: Observations) -> int:
     if count is not None:
         return count
     blind = len(data) > 0 and not data.has_grad.any()
-    return SETTINGS.blind_design * state.dim if blind else state.dim + SETTINGS.design
+    return SETTINGS.blind_design * state.dim if blind else SETTINGS.design
 
 
 def _model(state: State, data: Observations, memory: Memory, settings: Settings = SETTINGS) -> SelectedModel:
@@ -148,6 +171,12 @@ def _model(state: State, data: Observations, memory: Memory, settings: Settings 
 
 def _incumbent(model: SelectedModel) -> Array:
     return model.coordinates.undo(model.incumbent.x.numpy().copy())
+
+
+def _gained(search: LocalSearch | None, data: Observations) -> float:
+    """What a search has gained since its start."""
+    row = None if search is None else best_row(search, data)
+    return 0.0 if row is None else float(data.y[row] - data.y[search.rows[0]])
 
 
 def _slope(model: SelectedModel, data: Observations) -> float:
@@ -174,57 +203,38 @@ def _global_step(model: SelectedModel, state: State) -> tuple[Step, SurrogateAcq
     return Step(model.coordinates.undo(found.x.numpy().copy()), "global", gain), found.target
 
 
-def _has_slopes(model: SelectedModel, data: Observations) -> bool:
-    """Whether a local search has something to go by: gradients are complete, and values do not scatter."""
-    return bool(np.all(data.has_grad[data.has_y])) and not model.noisy
-
-
-def _run(search: Search, data: Observations) -> Replay:
-    return replay(np.array(search.start), data, {"ftol": 1e-16, "gtol": 1e-12, "first_step": search.radius})
+def _has_slopes(data: Observations) -> bool:
+    """Whether gradients are complete, and nobody said that there is noise."""
+    is_noisy = bool((data.y_var > 0).any() or (data.grad_var > 0).any())
+    return bool(np.all(data.has_grad[data.has_y])) and not is_noisy
 
 
 def _begun(memory: Memory, start: Array, data: Observations, pending: Array) -> tuple[Memory, Step | None]:
     """The first step of a local search; None if it ended there before."""
     if memory.is_optimum(start):
         return memory, None
-    return _advanced(replace(memory, search=Search(start.tolist(), SETTINGS.radius)), data, pending)
+    others = data.x[np.abs(data.x - start).max(axis=1) > 1e-9]
+    step = min(0.25, nearest(others, start)[1] if len(others) else 0.25)
+    return _advanced(replace(memory, search=begin(start, step=step)), data, pending)
 
 
 def _advanced(memory: Memory, data: Observations, pending: Array) -> tuple[Memory, Step | None]:
-    """The next step of the local search; None if there is none, it waits, or it has ended, which the memory says."""
+    """The next step of the local search; None if there is none, it waits, or it has ended, which the memory says.
+
+    A search that has been overtaken goes on as a restart, unless it has no hope to catch up.
+    """
     if memory.search is None:
         return memory, None
-    start = np.array(memory.search.start)
-    needed, used = _run(memory.search, data)
-    rows = np.array(sorted(used), dtype=np.intp)
-    known = rows[data.has_y[rows]]
-    best = float(data.y[data.has_y].max())
-    is_best = bool(len(known)) and float(data.y[known].max()) >= best
-    if needed is not None and (not len(known) or is_best or not _is_hopeless(data, known, best, memory)):
-        if contains(pending, needed):
+    search = advance(memory.search, data)
+    row = best_row(search, data)
+    is_best = row is not None and data.y[row] >= data.y[data.has_y].max()
+    if not search.ended and (row is None or is_best or not _is_hopeless(data, search, row, memory)):
+        memory = replace(memory, search=search)
+        if contains(pending, x := np.array(search.point)):
             return memory, None
-        return memory, Step(needed, "local" if is_best else "restart", 0.0)
-    ends = [data.x[known[data.y[known].argmax()]]] if len(known) else []
-    return memory.ended([start, *ends]), None
-
-
-def _local_gain(model: SelectedModel, memory: Memory, data: Observations) -> float:
-    """What the last step of the search gained."""
-    assert memory.search is not None
-    rows = sorted(_run(memory.search, data).used)
-    values = model.fit.output.values(data.y[[row for row in rows if data.has_y[row]]])
-    if len(values) <= 1:
-        return np.inf
-    reached = np.maximum.accumulate(values)
-    return float(reached[-1] - reached[-2])
-
-
-def _stalled(model: SelectedModel, state: State, data: Observations) -> bool:
-    """Whether the model has had its share of evaluations, and none gained more than a little."""
-    seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
-    reached = int(np.argmax(seen >= seen.max() - SETTINGS.small))
-    design = _design_size(state, data)
-    return len(data) - max(reached + 1, design) >= SETTINGS.patience * design
+        return memory, Step(x, "local" if is_best else "restart", search.promise)
+    ends = [data.x[search.rows[0]]] if search.rows else [np.array(search.point)]
+    return memory.ended(ends if row is None else [*ends, data.x[row]]), None
 
 
 def _new_start(data: Observations, memory: Memory, rng: np.random.Generator) -> Array:
@@ -241,17 +251,17 @@ def _new_start(data: Observations, memory: Memory, rng: np.random.Generator) -> 
     return np.array(max(draws, key=lambda x: nearest(data.x, x)[1]))
 
 
-def _is_hopeless(data: Observations, rows: Array, best: float, memory: Memory) -> bool:
-    r"""Whether a restart, the `rows` of the data in their order, will not get above `best`.
+def _is_hopeless(data: Observations, search: LocalSearch, row: int, memory: Memory) -> bool:
+    r"""Whether a restart, whose best is this row of the data, will not get above the best of all.
 
     It has come to a known optimum, or its gains shrink so fast that their sum stays below: if the last evaluations
     gained b and those before a > b, a geometric series has :math:`b^2 / (a - b)` left.
     """
-    y, window = data.y[rows], SETTINGS.window
-    if nearest(memory.known_optima(data.dim), data.x[rows[y.argmax()]])[1] < SETTINGS.basin / 3:
+    window, rows = SETTINGS.window, [row for row in search.rows if data.has_y[row]]
+    if nearest(memory.known_optima(data.dim), data.x[row])[1] < SETTINGS.basin / 3:
         return True
     if len(rows) <= 2 * window:
         return False
-    reached = np.maximum.accumulate(y)
+    reached, best = np.maximum.accumulate(data.y[rows]), data.y[data.has_y].max()
     late, early = reached[-1] - reached[-1 - window], reached[-1 - window] - reached[-1 - 2 * window]
     return bool(late < early and reached[-1] + SETTINGS.hope * late * late / (early - late) < best)

@@ -110,8 +110,10 @@ def init(
         raise FileExistsError(f"{study} exists; `eign status {study}` shows it, for a new study give another name")
     settings = {**described.study, "budget": described.settings.get("budget")}
     with Optimizer(described.box, storage=study, maximize=described.maximize, **settings) as made:
-        dim = counted(made.box.dim, "coordinate")
-        typer.echo(f"{study}: {dim}, method {made.method}, seed {made.seed}")
+        parts = [counted(made.box.dim, "coordinate")]
+        if limited := len(made.constraints) + len(made.linear):
+            parts.append(counted(limited, "constraint"))
+        typer.echo(f"{study}: {', '.join(parts)}, method {made.method}, seed {made.seed}")
 
 
 @app.command()
@@ -137,7 +139,8 @@ def ask(
     else:
         with Optimizer.resume(study, reissue=False, wait=wait) as view:
             points, reasons = view.ask(number), handle(view).pending.reasons[-number:]
-    text = points_as_text(points, reasons, view.box, as_csv=as_format is PointFormat.CSV)
+    is_csv, names = as_format is PointFormat.CSV, view.constraints.names
+    text = points_as_text(points, reasons, view.box, as_csv=is_csv, constraints=names)
     # A file gets every byte; a terminal would obey escapes that a study's file may hold.
     lines = [printable(line) for line in text.splitlines()] if sys.stdout.isatty() else text.splitlines()
     typer.echo("".join(f"{line}\n" for line in lines), nl=False)
@@ -153,15 +156,18 @@ def tell(
     x: Annotated[str | None, typer.Option("--x", help="The point, 0.5,2 or a=0.5,b=2, instead of a file.")] = None,
     y: Annotated[float | None, typer.Option("--y", help="Its value; nan if the evaluation failed.")] = None,
     gradient: Annotated[str | None, typer.Option(help="Its gradient, written as the point.")] = None,
+    constraint: Annotated[
+        list[str] | None, typer.Option(help="The value of a constraint, stress=231; once for each.")
+    ] = None,
     wait: WaitOption = 30.0,
 ) -> None:
-    """Report evaluations: from a file, from stdin, or one by --x, --y and --gradient."""
+    """Report evaluations: from a file, from stdin, or one by --x, --y, --gradient and --constraint."""
     from eign.exchange.text import evaluation_by_hand, evaluations_from_text, tell_new
     from eign.study.optimizer import Optimizer
     from eign.study.storage.study_file import StorageError
 
-    if (x is None) != (y is None) or (x is None and gradient is not None):
-        raise typer.BadParameter("give --x and --y together, with or without --gradient")
+    if (x is None) != (y is None) or (x is None and (gradient is not None or constraint)):
+        raise typer.BadParameter("give --x and --y together, with or without --gradient and --constraint")
     asked = None if point is None else point.read_text()
     text = "" if x is not None else sys.stdin.read() if str(source) == "-" else source.read_text()
     name = "stdin" if str(source) == "-" else str(source)
@@ -169,9 +175,11 @@ def tell(
     try:
         with Optimizer.resume(study, reissue=False, wait=wait) as opened:
             if x is not None and y is not None:
-                rows = evaluation_by_hand(x, y, gradient, opened.box)
+                rows = evaluation_by_hand(
+                    x, y, gradient, opened.box, constraint=constraint or [], constraints=opened.constraints
+                )
             else:
-                rows = evaluations_from_text(text, opened.box, name, point=asked)
+                rows = evaluations_from_text(text, opened.box, name, point=asked, constraints=opened.constraints)
             typer.echo(tell_new(opened, rows))
     except StorageError as error:
         # The study would keep it in memory for the next call; here the process ends.
@@ -232,8 +240,13 @@ def plot(
         save_study(view, to)
         typer.echo(f"a picture of {len(view.history)} evaluations to {to}")
         return
+    inside = handle(view)
     lines = plot_lines(
-        view.history.y.tolist(), maximize=handle(view).definition.maximize, width=terminal_width(), height=18
+        view.history.y.tolist(),
+        maximize=inside.definition.maximize,
+        feasible=inside.is_feasible().tolist(),
+        width=terminal_width(),
+        height=18,
     )
     typer.echo("\n".join(lines[1:]) if lines else f"{study}: nothing to plot, fewer than two values are told")
 
@@ -252,7 +265,8 @@ def export(
 
     _check_exists(study)
     view = Optimizer.view(study)
-    write_table(to, view.history, names=view.box.names, reasons=view.reasons)
+    names = view.constraints.names
+    write_table(to, view.history, names=view.box.names, reasons=view.reasons, constraints=names)
     typer.echo(f"{counted(len(view.history), 'evaluation')} to {to}")
 
 

@@ -69,6 +69,15 @@ class Limits:
         """What differences of each constraint are measured in, `n x m -> m`; see `scales`."""
         return scales(values, self.lower, self.upper)
 
+    def texts(self) -> dict[str, str]:
+        """What is allowed for each constraint, in words.
+
+        >>> Limits(["stress", "mass"], [-np.inf, 1.0], [250.0, 2.0]).texts()
+        {'stress': 'at most 250', 'mass': 'from 1 to 2'}
+        """
+        pairs = zip(self.names, self.lower.tolist(), self.upper.tolist(), strict=True)
+        return {name: _words(low, high) for name, low, high in pairs}
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds equal limits; a side that is open is None."""
         return {"names": list(self.names), "lower": _closed(self.lower), "upper": _closed(self.upper)}
@@ -141,6 +150,11 @@ class LinearRows:
         """By how much A x is outside its limits, `... x d -> ... x k`."""
         return violation(as_floats(x, "x") @ self.A.T, self.lower, self.upper)
 
+    def scales(self, lower: Array, upper: Array) -> Array:
+        """By how much each row varies over a box, `d, d -> k`; 1 where it does not."""
+        span = np.abs(self.A) @ (upper - lower)
+        return np.where(span > 0.0, span, 1.0)
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds equal rows; a side that is open is None."""
         limits = {"lower": _closed(self.lower), "upper": _closed(self.upper)}
@@ -201,6 +215,32 @@ def scales(values: ArrayLike, lower: Array, upper: Array) -> Array:
     return np.array([_scale(values[:, i], lower[i], upper[i]) for i in range(len(lower))])
 
 
+def relative_excess(violations: Array, scale: Array) -> Array:
+    """The largest violation of each point in units of the scales, `n x m, m -> n`; inf if one is unknown.
+
+    >>> relative_excess(np.array([[0.0, 3.0], [np.nan, 0.0]]), np.array([1.0, 10.0]))
+    array([0.3, inf])
+    """
+    with np.errstate(over="ignore"):
+        relative = violations / scale
+    return np.asarray(np.where(np.isnan(relative), np.inf, relative).max(axis=1, initial=0.0))
+
+
+def best_row(y: Array, excess: Array, tol: float) -> int:
+    """The row of the largest y with an excess of at most `tol`; if there is none, of the least excess, then largest y.
+
+    Args:
+        y: Values to be maximised `n`, NaN where one is missing; one at least is known.
+        excess: See `relative_excess`, `n`.
+        tol: What counts as feasible.
+    """
+    known = np.flatnonzero(np.isfinite(y))
+    feasible = known[excess[known] <= tol]
+    if not len(feasible):
+        feasible = known[excess[known] == excess[known].min()]
+    return int(feasible[np.argmax(y[feasible])])
+
+
 def _scale(values: Array, lower: float, upper: float) -> float:
     first = values[np.isfinite(values)][:_FIRST_VALUES]
     distance = np.minimum(np.abs(first - lower), np.abs(first - upper))
@@ -247,6 +287,14 @@ def _texts(names: Sequence[str], lower: Array, upper: Array) -> list[str]:
             left = f"{low:g} <= " if math.isfinite(low) else ""
             texts.append(f"{left}{name}" + (f" <= {high:g}" if math.isfinite(high) else ""))
     return texts
+
+
+def _words(low: float, high: float) -> str:
+    if low == high:
+        return f"equal to {low:g}"
+    if math.isinf(low):
+        return f"at most {high:g}"
+    return f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
 
 
 def _closed(limits: Array) -> list[float | None]:

@@ -312,6 +312,18 @@ def _sharing(x: Array, constraint: Observations) -> Observations:
     return Observations._of(x, *constraint._arrays()[1:])
 
 
+def constraint_values(obs: Observations) -> Array:
+    """The values of the constraints, `n x m`."""
+    return np.stack([each.y for each in obs.constraints], axis=1) if obs.constraints else np.empty((len(obs), 0))
+
+
+def constraint_gradients(obs: Observations) -> Array:
+    """The gradients of the constraints, `n x m x d`."""
+    if not obs.constraints:
+        return np.empty((len(obs), 0, obs.dim))
+    return np.stack([each.grad for each in obs.constraints], axis=1)
+
+
 def column_names(dim: int, names: Sequence[str] | None = None) -> tuple[list[str], ...]:
     """Names of the columns for x, y, grad, y_var and grad_var.
 

@@ -8,11 +8,11 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 
-from eign.arrays import as_floats
+from eign.arrays import Array, as_floats
 
 Jacobian = bool | Callable[..., Any] | None
 """True: the function returns (value, gradient). A function of its own. None or False: no gradients."""
@@ -31,12 +31,71 @@ class Evaluation:
         gradient: Its gradient (d,), or a dict by name; None or NaN where it is missing.
         value_variance: Variance of the noise on the value; None: not known.
         gradient_variance: Variances of the noise on the gradient (d,), one for all, or a dict by name.
+        constraints: Values of the constraints (m,), or a dict by name; None or NaN where one is missing.
+        constraint_gradients: Their gradients (m, d), or a dict by name; None where one is missing.
+        constraint_variances: Variances of the noise on the values of the constraints, as those.
+        constraint_gradient_variances: Variances of the noise on their gradients, as those.
     """
 
     value: Any
     gradient: Any = None
     value_variance: Any = None
     gradient_variance: Any = None
+    constraints: Any = None
+    constraint_gradients: Any = None
+    constraint_variances: Any = None
+    constraint_gradient_variances: Any = None
+
+
+_CONSTRAINT_PARTS: Final = (
+    "constraints",
+    "constraint_gradients",
+    "constraint_variances",
+    "constraint_gradient_variances",
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ConstraintFunction:
+    """Constraints that have a function of their own, as in SciPy; it is called where the objective is, after it.
+
+    Attributes:
+        fun: Takes a point and returns the values (k,), or one number.
+        jac: As that of the objective: a function for the gradients (k, d), True if `fun` returns both, or None.
+        args: Further arguments of both.
+        names: What the constraints are called (k,).
+    """
+
+    fun: Callable[..., Any]
+    jac: Jacobian
+    args: tuple[Any, ...]
+    names: tuple[str, ...]
+
+    def values_and_gradients(self, point: Any) -> tuple[Array, list[Any] | None]:
+        """The values (k,) and the gradients (k, d), None if there are none; what the functions raise goes up.
+
+        Raises:
+            AnswerError: They return something else.
+        """
+        answer = self.fun(point, *self.args)
+        gradient = self.jac(point, *self.args) if callable(self.jac) else None
+        what = f"the constraint {self.names[0]!r}" if len(self.names) == 1 else f"the constraints {list(self.names)}"
+        try:
+            if self.jac is True:
+                answer, gradient = _pair(answer)
+            values = np.atleast_1d(as_floats(answer, "value"))
+            slopes = None if gradient is None else _rows(gradient)
+        except (TypeError, ValueError) as error:
+            raise AnswerError(f"{what}: {error}") from None
+        count = len(self.names)
+        if values.shape != (count,):
+            advice = f"give {count} numbers, or limits for each: NonlinearConstraint(fun, [lower, ...], [upper, ...])"
+            raise AnswerError(f"{what}: the function returned values of shape {values.shape}; {advice}")
+        if slopes is not None and len(slopes) != count:
+            expected = f"({count}, d)" if count > 1 else "(d,)"
+            raise AnswerError(f"{what}: the Jacobian has {len(slopes)} rows, expected shape {expected}")
+        return values, slopes
 
 
 class AnswerError(ValueError):
@@ -60,18 +119,34 @@ class Raised:
 
 @final
 class Task:
-    """The user's function with its gradient: called with a point, in whatever thread or process.
+    """The user's function with its gradient and constraints: called with a point, in whatever thread or process.
 
     Pickled, it becomes a `Parcel`, so that lambdas and functions of a notebook travel by any executor.
     """
 
-    def __init__(self, fun: Callable[..., Any], jac: Jacobian = True, args: tuple[Any, ...] = ()) -> None:
-        """The functions as the user gave them, and further arguments of both."""
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        jac: Jacobian = True,
+        args: tuple[Any, ...] = (),
+        constraints: tuple[ConstraintFunction, ...] = (),
+        outputs: tuple[str, ...] = (),
+    ) -> None:
+        """The functions as the user gave them.
+
+        Args:
+            fun: The objective.
+            jac: Where its gradient comes from.
+            args: Further arguments of both.
+            constraints: Those that have functions of their own.
+            outputs: The names of those that `fun` itself returns, in the order of an `Evaluation`.
+        """
         if not callable(fun):
             raise TypeError(f"fun: expected a function, got {fun!r}")
         if not (jac is None or isinstance(jac, bool) or callable(jac)):
             raise TypeError(f"jac={jac!r}, expected True, None, or a function that returns the gradient")
         self.fun, self.jac, self.args = fun, jac, args
+        self.constraints, self.outputs = constraints, outputs
         self.__name__ = getattr(fun, "__name__", type(fun).__name__)  # what Dask's dashboard shows
         self._parcel: Parcel | None = None
 
@@ -85,6 +160,7 @@ class Task:
         try:
             answer = self.fun(point, *self.args)
             gradient = self.jac(point, *self.args) if callable(self.jac) else None
+            constraints = [each.values_and_gradients(point) for each in self.constraints]
         except AnswerError:
             raise
         except SystemExit as error:
@@ -92,7 +168,19 @@ class Task:
             return Raised(RuntimeError(f"the function called sys.exit({'' if error.code is None else error.code!r})"))
         except Exception as error:
             return Raised(error)
-        return self._read(answer, gradient)
+        return self._with_constraints(self._read(answer, gradient), constraints)
+
+    def _with_constraints(self, given: Evaluation, found: list[tuple[Array, list[Any] | None]]) -> Evaluation:
+        """The answer with what the functions of the constraints have returned, by name."""
+        parts = {part: getattr(given, part) for part in _CONSTRAINT_PARTS}
+        if not self.constraints:
+            return replace(given, **{part: _numbers_each(value, part) for part, value in parts.items()})
+        named = {part: _by_name(value, self.outputs, part) for part, value in parts.items()}
+        for each, (values, slopes) in zip(self.constraints, found, strict=True):
+            named["constraints"] |= dict(zip(each.names, values.tolist(), strict=True))
+            if slopes is not None:
+                named["constraint_gradients"] |= dict(zip(each.names, slopes, strict=True))
+        return replace(given, **named)
 
     def _read(self, answer: Any, gradient: Any) -> Evaluation:
         """The answer with numbers for what the user returned; `jac` says where the gradient comes from."""
@@ -111,6 +199,7 @@ class Task:
             _numbers(given.gradient, "gradient"),
             None if given.value_variance is None else _number(given.value_variance, "value_variance"),
             _numbers(given.gradient_variance, "gradient_variance"),
+            *(getattr(given, part) for part in _CONSTRAINT_PARTS),
         )
 
     def pack(self) -> "Parcel":
@@ -123,7 +212,8 @@ class Task:
 
         if self._parcel is None:
             try:
-                self._parcel = Parcel(cloudpickle.dumps((self.fun, self.jac, self.args)))
+                parts = (self.fun, self.jac, self.args, self.constraints, self.outputs)
+                self._parcel = Parcel(cloudpickle.dumps(parts))
             except Exception as error:
                 advice = "leave out what belongs to this process, such as locks and open files, or use threads"
                 raise TypeError(f"the function cannot be sent to another process: {error}; {advice}") from error
@@ -202,3 +292,36 @@ def _numbers(values: Any, what: str) -> Any:
     if values is None:
         return None
     return dict(values) if isinstance(values, Mapping) else as_floats(values, what)
+
+
+def _rows(gradient: Any) -> list[Any]:
+    """The rows of a Jacobian, also of a sparse one; the gradient of a single constraint may be a dict by name."""
+    if isinstance(gradient, Mapping):
+        return [dict(gradient)]
+    dense = gradient.toarray() if hasattr(gradient, "toarray") else gradient
+    return list(np.atleast_2d(as_floats(dense, "gradient")))
+
+
+def _numbers_each(values: Any, what: str) -> Any:
+    """For each constraint: an array, a list with None or dicts in it, or a dict by name; numbers throughout."""
+    if values is None or isinstance(values, Mapping):
+        return None if values is None else {name: _numbers(value, what) for name, value in values.items()}
+    if isinstance(values, list | tuple) and any(value is None or isinstance(value, Mapping) for value in values):
+        return [_numbers(value, what) for value in values]
+    return as_floats(values, what)
+
+
+def _by_name(values: Any, names: tuple[str, ...], what: str) -> dict[str, Any]:
+    """What the objective returned of its own constraints, by name.
+
+    Raises:
+        AnswerError: it is of another length.
+    """
+    given = _numbers_each(values, what)
+    if given is None or isinstance(given, dict):
+        return given or {}
+    if np.ndim(given) == 0:
+        return dict.fromkeys(names, given)
+    if len(given) != len(names):
+        raise AnswerError(f"{what}: the function returned {len(given)}, expected {len(names)}: {list(names)}")
+    return dict(zip(names, given, strict=True))

@@ -83,18 +83,22 @@ def paper(
         Path | None, typer.Option(help="Write Parquet and CSV into this directory; runs that it has are not repeated.")
     ] = None,
     spec: Annotated[Path | None, typer.Option(help="A TOML file with experiments of your own.")] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="A method to leave for later, by its label; repeatable.")
+    ] = None,
     task_seconds: Annotated[float, typer.Option(min=0.0, max=120.0, help="Work between two savings of a run.")] = 30.0,
 ) -> None:
     """Run the experiments of the paper; the same command again goes on where it was stopped.
 
     Of the paper: fig1, synthetic, within, out, ablation, policy, truncation, alpha. Further ones, with all: thompson,
-    alpha-within, alpha-out, mirrored.
+    alpha-within, alpha-out, mirrored, botorch, settings.
     """
     from eign_lab.papers.ei_gn.experiments import select
     from eign_lab.runs.campaign import Workplace, run_campaign
+    from eign_lab.runs.experiment import without_methods
 
     path = results or Path("eign-paper-quick.sqlite" if quick else "eign-paper.sqlite")
-    chosen = select(experiments or (), spec=spec, quick=quick)
+    chosen = [without_methods(each, without or ()) for each in select(experiments or (), spec=spec, quick=quick)]
     count = seeds or (2 if quick else 20)
     place = Workplace(path, workers, scheduler, export, csv=True, task_seconds=task_seconds)
     if not run_campaign(chosen, range(count), place):

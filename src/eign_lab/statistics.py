@@ -24,6 +24,13 @@ SIMILAR: Final = 0.05
 """Methods are similar if they differ by at most this share of what there was to gain."""
 
 
+NOT_WORSE: Final = 0.02
+"""A method is not worse than another if it is behind by at most this share of what there was to gain."""
+
+LEAST_SEEDS: Final = 10
+"""With fewer, nothing is said about a method being as good as another."""
+
+
 class Verdict(StrEnum):
     """What the runs say about a statement."""
 
@@ -109,6 +116,32 @@ def paired_interval(first: Array, second: Array, *, confidence: float = 0.9) -> 
         return Interval(float(mean), -np.inf, np.inf)
     half = float(stats.t.ppf(0.5 + confidence / 2, len(difference) - 1) * error)
     return Interval(float(mean), float(mean) - half, float(mean) + half)
+
+
+def bootstrap_interval(difference: Array, *, confidence: float = 0.9, draws: int = 10_000) -> Interval:
+    """The percentile interval of a mean over resampled seeds, the same at every call; infinite below two values.
+
+    >>> bootstrap_interval(np.array([1.0, 1.0, 1.0]))
+    Interval(mean=1.0, low=1.0, high=1.0)
+    """
+    values = np.asarray(difference, dtype=np.float64)
+    if len(values) < 2:
+        return Interval(float(values.mean()) if len(values) else np.nan, -np.inf, np.inf)
+    drawn = np.random.default_rng(0).integers(len(values), size=(draws, len(values)))
+    low, high = np.quantile(values[drawn].mean(axis=1), [0.5 - confidence / 2, 0.5 + confidence / 2])
+    return Interval(float(values.mean()), float(low), float(high))
+
+
+def judge_not_worse(interval: Interval, margin: float, *, seeds: int) -> Verdict:
+    """Whether a method with this interval of its regret minus the rival's is behind by less than the margin.
+
+    It takes `LEAST_SEEDS`: a test that cannot reject is no evidence of being as good.
+    """
+    if seeds < LEAST_SEEDS:
+        return Verdict.OPEN
+    if interval.high <= margin:
+        return Verdict.HOLDS
+    return Verdict.FAILS if interval.low > margin else Verdict.OPEN
 
 
 def similarity_margin(optimum: float, initial: Array) -> float:

@@ -12,6 +12,7 @@ from eign import formulas
 from eign.acquisition import EI, EIGN, UCB, EIg, EIgBound, LogEI, incumbent, stationary_incumbent
 from eign.acquisition.standardized_moments import gradient_moments
 from eign.models import IndependentGradientGP, JointGradientGP, SpannedGradientGP, fit
+from eign.models.incumbent import best_observed
 from joint_cases import observe, random_points
 
 D = 3
@@ -208,6 +209,17 @@ class TestIncumbent:
         X, Y, G = observe(4, D)
         with pytest.raises(ValueError, match="none of the observations has a value"):
             incumbent(JointGradientGP(X, torch.full_like(Y, torch.nan), G))
+
+    @pytest.mark.parametrize("is_noisy", [False, True])
+    @pytest.mark.parametrize("name", MODELS)
+    def test_without_its_gradient_it_is_the_same_point(self, name, is_noisy):
+        X, Y, G = observe(15, D)
+        Y[int(Y.argmin())] = Y.max() + 1.0  # so that the best value is not the best posterior mean
+        model = MODELS[name](X, Y, G, Yvar=torch.full_like(Y, 4.0))
+        x, best_f = best_observed(model, is_noisy=is_noisy)
+        whole = incumbent(model, is_noisy=is_noisy)
+        assert torch.equal(x, whole.x)
+        assert best_f == whole.best_f
 
 
 class TestBadInput:

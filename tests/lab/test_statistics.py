@@ -12,11 +12,13 @@ from scipy import stats
 from eign_lab.statistics import (
     Interval,
     Verdict,
+    bootstrap_interval,
     combined,
     data_profile,
     evaluations_to_target,
     holm,
     judge_better,
+    judge_not_worse,
     judge_similar,
     paired_interval,
     paired_wilcoxon,
@@ -161,3 +163,22 @@ class TestTargets:
         assert (np.diff(profile) >= 0).all()
         assert profile[0] == 0.0
         assert profile[-1] == np.isfinite(costs).mean()
+
+
+class TestNotWorse:
+    def test_the_interval_is_students_for_many_normal_values(self):
+        values = np.random.default_rng(1).normal(3.0, 2.0, 400)
+        found, expected = bootstrap_interval(values), paired_interval(values, np.zeros(400))
+        # Both ends have a standard error of about 2 per cent of the width, from 10,000 draws.
+        assert_allclose(found, expected, atol=0.05 * (expected.high - expected.low))
+
+    def test_nothing_is_known_of_a_single_value(self):
+        assert bootstrap_interval(np.array([2.0])) == Interval(2.0, -np.inf, np.inf)
+
+    @pytest.mark.parametrize(
+        ("low", "high", "verdict"),
+        [(-9, 1, Verdict.HOLDS), (-1, 1.1, Verdict.OPEN), (0.9, 2, Verdict.OPEN), (1.1, 2, Verdict.FAILS)],
+    )
+    def test_the_upper_end_decides(self, low, high, verdict):
+        assert judge_not_worse(Interval(0.5, low, high), 1.0, seeds=10) is verdict
+        assert judge_not_worse(Interval(0.5, low, high), 1.0, seeds=9) is Verdict.OPEN

@@ -23,9 +23,13 @@ def holder_kink(x):
     return min(to_sine, to_cosine, abs(np.hypot(*x) - np.pi), np.hypot(*x))
 
 
+def wedge_kink(x):
+    return np.abs(x - 0.5).min()
+
+
 # The gradient of policy search is an estimate; test_control.py is about it.
 NAMES = [name for name in problems.names() if not name.startswith(("acrobot", "cartpole"))]
-KINKS = {"ackley-14": ackley_kink, "holder-table-2": holder_kink}
+KINKS = {"ackley-14": ackley_kink, "holder-table-2": holder_kink, "g-sobol-10": wedge_kink}
 
 
 def assert_gradient_is_the_slope(problem, x, *, size=1.0):

@@ -27,7 +27,7 @@ def data(dim=3, count=12, seed=0):
 def surrogate(method, observed, **options):
     chosen = strategy(method)
     state = chosen.start(cube(observed.dim), {**GIVEN, **options}, 0).after(observed)
-    return fitted_surrogate(chosen._kind(observed), state, observed)
+    return fitted_surrogate(chosen._steps._kind(observed), state, observed)
 
 
 @pytest.mark.parametrize("method", ["ei", "ei-gn"])

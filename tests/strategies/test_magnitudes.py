@@ -65,6 +65,38 @@ def test_scales_mixed_over_all_floats(method, mode):
         assert np.isfinite(opt.best.y)
 
 
+def test_values_without_relation_to_a_given_scale():
+    data = Observations(
+        np.eye(3), [1e-60, 1e60, -1e300], [[1e300, 1e-300, np.nan], [-1e300, 1.0, 0.0], [1.0, 2.0, 3.0]]
+    )
+    within = Computable(data, spread=2.0)
+    np.testing.assert_array_equal(within.data.y, [0.0, 2e50, -2e50])
+    np.testing.assert_array_equal(within.data.grad[0], [2e50, 0.0, np.nan])
+    np.testing.assert_array_equal(within.outside(within.data.y), within.data.y)
+    ordinary = observations(1e49)
+    assert Computable(ordinary, spread=1e-30).data is not ordinary
+    assert Computable(ordinary, spread=1.0).data is ordinary
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e200])
+@pytest.mark.parametrize("method", ["ei", "ei-gn", "d-ei-gn", "thompson"])
+@pytest.mark.parametrize("given", [None, {"lengthscale": 0.3}], ids=["learned", "given"])
+def test_beliefs_and_proposals_exist_for_values_of_any_size(method, scale, given):
+    options = {name: value for name, value in SMALL.items() if name in strategy(method).options}
+    opt = Optimizer([(0.0, 1.0)], method=method, seed=0, options={**options, "hyperparameters": given})
+    for x in np.linspace(0.0, 1.0, 6)[:, None]:
+        opt.tell(x, scale * np.sin(5 * x[0]), scale * 5 * np.cos(5 * x))
+    outlook = opt.outlook()
+    assert opt.box.contains(outlook.x)
+    mean, deviation = outlook.predict([[0.5]])
+    if given is None:
+        # Six points on two thirds of a wave: a tenth of it is far more than the model is off between them.
+        np.testing.assert_allclose(mean, scale * np.sin(2.5), atol=0.1 * scale)
+        assert 0.0 < deviation[0] < 0.5 * scale
+    assert np.isfinite(mean).all()
+    assert opt.box.contains(opt.ask())
+
+
 def test_what_is_expected_of_a_point_is_in_the_units_of_y():
     """The same study in other units: a power of two, so that not a digit differs."""
     gains = []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eign import Optimizer
-from eign.strategies.auto.method import Auto
+from eign.strategies.auto.auto import Auto
 from eign.study import MethodFailedWarning
 
 

@@ -31,7 +31,7 @@ def test_the_spread_leaves_out_the_worst_fifth():
 
 def test_it_takes_the_largest_of_the_last_expectations():
     data = Observations([[0.1], [0.5], [0.9]], [0.0, 2.0, 1.0], [[1.0], [0.5], [1.0]])
-    assert convergence(data, 1, [9.0, 0.3, 0.1]) == (0.25, 0.15)
+    assert convergence(data, 0.5, [9.0, 0.3, 0.1]) == (0.25, 0.15)
     assert convergence(data, 1, [9.0]).expected_improvement is None
 
 

@@ -349,3 +349,53 @@ def test_completion_knows_the_commands():
     environment = {**os.environ, "_EIGN_COMPLETE": "complete_bash", "COMP_WORDS": "eign opt", "COMP_CWORD": "1"}
     result = subprocess.run(EIGN, env=environment, capture_output=True, text=True, timeout=60)
     assert result.stdout.split() == ["optimize"]
+
+
+CONSTRAINED = """
+method = "sobol"
+seed = 0
+budget = 8
+
+[bounds]
+a = [0.0, 1.0]
+b = [0.0, 1.0]
+
+[constraints]
+sum = { lower = 1.0 }
+
+[objective]
+program = ["python3", "-c", "import json; x = json.loads(input())['x']; s = x['a'] + x['b']; \\
+print(json.dumps({'value': s, 'gradient': [1, 1], \\
+'constraints': {'sum': s}, 'constraint_gradients': {'sum': [1, 1]}}))"]
+"""
+
+
+def test_a_program_that_answers_constraints(here, run):
+    spec = CONSTRAINED.replace("\\\n", "")
+    (here / "spec.toml").write_text(spec)
+    code, out, err = run("optimize", "spec.toml", "--json")
+    assert (code, err) == (0, "")
+    result = json.loads(out)
+    assert result["value"] == result["constraints"]["sum"] >= 1.0
+    assert result["violation"] == 0.0
+    (here / "spec.toml").write_text(spec.replace("lower = 1.0", "lower = 3.0"))
+    code, out, _ = run("optimize", "spec.toml")
+    assert code == 1
+    assert "nothing feasible was found: the least violated point is" in out
+    assert re.search(r"^violation +\d", out, re.MULTILINE)
+
+
+def test_a_batch_queue_with_constraints(here, run):
+    (here / "spec.toml").write_text(CONSTRAINED.replace("\\\n", ""))
+    assert run("init", "study.db", "spec.toml")[1] == "study.db: 2 coordinates, 1 constraint, method sobol, seed 0\n"
+    point = json.loads(run("ask", "study.db")[1])
+    answer = {**point, "value": 3.0, "constraints": {"sum": 0.5}}
+    assert run("tell", "study.db", stdin=json.dumps(answer))[1].endswith("best 3, infeasible by 0.5\n")
+    code, out, _ = run("tell", "study.db", "--x", "1,1", "--y", "2", "--constraint", "sum=2")
+    assert (code, out) == (0, "told 1; 2 evaluations in all, 0 pending; best 2\n")
+    assert "violation    none" in run("status", "study.db")[1]
+    assert "x infeasible" in run("plot", "study.db")[1]
+    assert "constraint_sum" in run("ask", "study.db", "--format", "csv")[1]
+    assert run("export", "study.db", "out.csv")[0] == 0
+    assert len(read_table("out.csv", Optimizer.view("study.db").box, constraints=["sum"])) == 2
+    assert run("tell", "study.db", "--x", "1,1", "--y", "2", "--constraint", "sun=2")[0] == 1

@@ -3,6 +3,9 @@
 `{"value": 1.5, "gradient": [0.2, -1.0], "value_variance": 0.01, "gradient_variance": [0.1, 0.1]}`: all but the value
 may be left out, and null is missing. A gradient may also be an object by name. As JSON has no numbers for them, the
 texts "nan", "inf" and "-inf" stand for these; no other text is a number, and neither is true or false.
+
+Constraints are `"constraints": {"stress": 231.0}` and `"constraint_gradients": {"stress": [0.1, 4.0]}`, with
+`"constraint_variances"` and `"constraint_gradient_variances"` for noise: objects by name, or lists in their order.
 """
 
 import json
@@ -13,7 +16,13 @@ from typing import Any, Final
 
 from eign.checks import not_among
 
-KEYS: Final = ("value", "gradient", "value_variance", "gradient_variance")
+CONSTRAINT_KEYS: Final = (
+    "constraints",
+    "constraint_gradients",
+    "constraint_variances",
+    "constraint_gradient_variances",
+)
+KEYS: Final = ("value", "gradient", "value_variance", "gradient_variance", *CONSTRAINT_KEYS)
 # What the same things are called elsewhere.
 _SYNONYMS: Final = {"y": "value", "fun": "value", "grad": "gradient", "jac": "gradient", "y_var": "value_variance"}
 _TEXTS: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -45,10 +54,27 @@ def checked_answer(answer: Any, dim: int, names: Sequence[str] | None) -> dict[s
     for key in answer:
         if key not in KEYS:
             raise ValueError(unknown_key(key, KEYS))
-    return {
-        key: _number(entry, key) if key in ("value", "value_variance") else components(entry, key, dim, names)
-        for key, entry in answer.items()
-    }
+    return {key: _entry(key, entry, dim, names) for key, entry in answer.items()}
+
+
+def _entry(key: str, entry: Any, dim: int, names: Sequence[str] | None) -> Any:
+    """What an answer has under a key, with floats in it."""
+    if key in ("value", "value_variance"):
+        return _number(entry, key)
+    if key not in CONSTRAINT_KEYS:
+        return components(entry, key, dim, names)
+
+    def one(given: Any, place: str) -> Any:
+        return components(given, place, dim, names) if "gradient" in key else _number(given, place)
+
+    match entry:
+        case None:
+            return None
+        case dict():
+            return {name: one(given, f"{key}.{name}") for name, given in entry.items()}
+        case list():
+            return [one(given, f"{key}[{i}]") for i, given in enumerate(entry)]
+    raise ValueError(f"{key} = {reprlib.repr(entry)}, expected an object by name, or a list: one entry a constraint")
 
 
 def components(given: Any, key: str, dim: int, names: Sequence[str] | None) -> Any:
@@ -76,8 +102,8 @@ def components(given: Any, key: str, dim: int, names: Sequence[str] | None) -> A
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """That an object has a key which means nothing, with the one that was meant.
 
-    >>> unknown_key("y", KEYS)
-    "the key 'y' is unknown; did you mean 'value'? Known: value, gradient, value_variance, gradient_variance"
+    >>> unknown_key("y", ["value", "gradient"])
+    "the key 'y' is unknown; did you mean 'value'? Known: value, gradient"
     """
     if key in _SYNONYMS:
         return f"the key {key!r} is unknown; did you mean {_SYNONYMS[key]!r}? Known: {', '.join(known)}"

@@ -72,8 +72,17 @@ def listed(summaries: Mapping[str, str], *, width: int) -> list[str]:
     ]
 
 
-def plot_lines(values: Sequence[float | None], *, maximize: bool, width: int = WIDTH, height: int = 8) -> list[str]:
+def plot_lines(
+    values: Sequence[float | None],
+    *,
+    maximize: bool,
+    feasible: Sequence[bool] | None = None,
+    width: int = WIDTH,
+    height: int = 8,
+) -> list[str]:
     """A plot in plain characters: each value a dot, the best so far stars; no lines without two values.
+
+    Values of points that are not `feasible` are crosses and none is the best; where nothing is feasible, all count.
 
     The range is that of the best so far, with some room beyond its worst; values further away are not shown. The scale
     is logarithmic where the best so far spans two powers of ten or more and keeps its sign.
@@ -81,7 +90,8 @@ def plot_lines(values: Sequence[float | None], *, maximize: bool, width: int = W
     known = [value for value in values if value is not None and math.isfinite(value)]
     if len(known) < 2:
         return []
-    best = _best_so_far(values, maximize=maximize)
+    allowed = _allowed(values, feasible)
+    best = _best_so_far(allowed, maximize=maximize)
     ends = [value for value in best if value is not None]
     smallest, largest = sorted((abs(min(ends)), abs(max(ends))))
     is_log = min(ends) * max(ends) > 0 and largest / smallest >= 100
@@ -104,7 +114,7 @@ def plot_lines(values: Sequence[float | None], *, maximize: bool, width: int = W
     margin = max(map(len, labels))
     columns = _columns(len(values), width - margin - 3)
     canvas = [[" "] * (columns[-1] + 1) for _ in range(height)]
-    for series, mark in ((values, "."), (best, "*")):
+    for series, mark in ((values, "x"), (allowed, "."), (best, "*")):
         for column, value in zip(columns, series, strict=True):
             at = position(value)
             if at is not None and low <= at <= high:
@@ -112,7 +122,17 @@ def plot_lines(values: Sequence[float | None], *, maximize: bool, width: int = W
     lines = [f"{label_:>{margin}} |{''.join(row).rstrip()}" for label_, row in zip(labels, canvas, strict=True)]
     scale = "; log scale" if is_log else ""
     axis = f"{'':>{margin}} +{'-' * len(canvas[0])}"
-    return ["", *lines, axis, f"{'':>{margin}}  evaluations 1 to {len(values)}; * best so far, . each value{scale}"]
+    crosses = "" if allowed == list(values) else ", x infeasible"
+    marks = f"* best so far, . each value{crosses}"
+    return ["", *lines, axis, f"{'':>{margin}}  evaluations 1 to {len(values)}; {marks}{scale}"]
+
+
+def _allowed(values: Sequence[float | None], feasible: Sequence[bool] | None) -> list[float | None]:
+    """The values of feasible points; all of them if none is, or nobody says."""
+    if feasible is None:
+        return list(values)
+    allowed = [value if ok else None for value, ok in zip(values, feasible, strict=True)]
+    return allowed if any(value is not None and math.isfinite(value) for value in allowed) else list(values)
 
 
 def _required(value: float | None) -> float:

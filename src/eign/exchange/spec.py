@@ -8,13 +8,21 @@ storage = "study.db"
 width = [0.1, 2.0]
 rate = { low = 1e-6, high = 1.0, scale = "log" }
 
+[constraints]
+stress = { upper = 250.0 }
+
+[[linear]]
+coefficients = { width = 1.0, rate = 2.0 }
+upper = 3.0
+
 [objective]
 program = ["./simulate", "--fast"]
 timeout = 3600
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -25,6 +33,7 @@ from eign.checks import (
     a_number,
     a_table,
     a_text,
+    at_least,
     checked,
     checked_table,
     flag,
@@ -35,9 +44,12 @@ from eign.checks import (
     table_of,
     whole,
 )
+from eign.constraints import Limits, LinearRows
 from eign.exchange.toml_file import SpecError, read_toml
+from eign.region import region_in
 from eign.space import Box
 from eign.strategies import methods, strategy
+from eign.strategies.registry import check_handled
 
 __all__ = ["Objective", "Spec", "SpecError", "read_spec"]
 
@@ -72,6 +84,8 @@ class Spec:
         maximize: Whether larger values are better.
         storage: The study's file, or None.
         objective: What is evaluated, or None if somebody else does, by `eign ask` and `eign tell`.
+        constraints: Limits of what the objective returns beside its value.
+        linear: Known linear constraints.
     """
 
     path: Path
@@ -80,12 +94,19 @@ class Spec:
     maximize: bool = False
     storage: Path | None = None
     objective: Objective | None = None
+    constraints: Limits = field(default_factory=Limits)
+    linear: LinearRows = field(default_factory=LinearRows)
 
     @property
     def study(self) -> dict[str, Any]:
         """The arguments of `Optimizer` among the settings."""
-        names = ("method", "seed", "options", "check_gradients")
-        return {name: self.settings[name] for name in names if name in self.settings}
+        names = ("method", "seed", "options", "check_gradients", "feasibility_tol")
+        settings = {name: self.settings[name] for name in names if name in self.settings}
+        if len(self.constraints):
+            settings["constraints"] = self.constraints
+        if len(self.linear):
+            settings["linear"] = self.linear
+        return settings
 
 
 def _a_function(value: Any) -> str:
@@ -120,8 +141,27 @@ _KEYS: Final[Mapping[str, Check]] = {
     "check_gradients": _a_gradient_check,
     "options": a_table,
     "objective": a_table,
+    "constraints": a_table,
+    "linear": list_of(a_table, "tables [[linear]] with coefficients, lower and upper"),
+    "feasibility_tol": at_least(0.0),
 }
-_SETTINGS: Final = ("method", "budget", "seed", "workers", "tol", "on_error", "options", "check_gradients")
+_SETTINGS: Final = (
+    "method",
+    "budget",
+    "seed",
+    "workers",
+    "tol",
+    "on_error",
+    "options",
+    "check_gradients",
+    "feasibility_tol",
+)
+_LIMIT_KEYS: Final[Mapping[str, Check]] = {"lower": a_number, "upper": a_number, "equal": a_number}
+_LINEAR_KEYS: Final[Mapping[str, Check]] = {
+    **_LIMIT_KEYS,
+    "coefficients": lambda value: value,
+    "label": a_text,
+}
 _PROGRAM_KEYS: Final[Mapping[str, Check]] = {
     "input": one_of("stdin", "file"),
     "timeout": more_than(0.0),
@@ -162,7 +202,74 @@ def _spec(path: Path, content: Mapping[str, Any]) -> Spec:
     settings = {name: value for name, value in given.items() if name in _SETTINGS}
     storage = path.parent / given["storage"] if "storage" in given else None
     objective = _objective(given["objective"]) if "objective" in given else None
-    return Spec(path, box, settings, given.get("maximize", False), storage, objective)
+    limits, rows = _limits(given.get("constraints", {})), _linear(given.get("linear", []), box)
+    try:
+        check_handled(method, constraints=len(limits) > 0, linear=len(rows) > 0)
+    except ValueError as error:
+        raise EntryError(("method",) if "method" in given else (), str(error)) from None
+    return Spec(path, box, settings, given.get("maximize", False), storage, objective, limits, rows)
+
+
+def _limits(constraints: Mapping[str, Any]) -> Limits:
+    """A line for each constraint: [lower, upper], or a table of what is limited."""
+    pairs = [_sides(value, ("constraints", name)) for name, value in constraints.items()]
+    return Limits(tuple(constraints), [low for low, _ in pairs], [high for _, high in pairs])
+
+
+def _sides(value: Any, place: Place, known: Mapping[str, Check] = _LIMIT_KEYS) -> tuple[float, float]:
+    expected = "[lower, upper], or {upper = ...}, {lower = ...}, {equal = ...}"
+    if isinstance(value, list):
+        if len(value) != 2:
+            raise EntryError(place, f"expected {expected}, got {value!r}")
+        value = dict(zip(("lower", "upper"), value, strict=True))
+    given = checked_table(checked(value, _a_limit, place), known, place)
+    if "equal" in given and ("lower" in given or "upper" in given):
+        raise EntryError(place, "expected equal, or lower and upper")
+    low, high = given.get("equal", given.get("lower", -math.inf)), given.get("equal", given.get("upper", math.inf))
+    if math.isinf(low) and math.isinf(high):
+        raise EntryError(place, f"expected {expected}")
+    if low > high:
+        raise EntryError(place, f"expected lower <= upper, got {low} and {high}")
+    return low, high
+
+
+def _a_limit(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("[lower, upper], or {upper = ...}, {lower = ...}, {equal = ...}")
+    return value
+
+
+def _linear(tables: Sequence[Mapping[str, Any]], box: Box) -> LinearRows:
+    """The tables [[linear]]."""
+    rows, pairs, labels = [], [], []
+    for number, table in enumerate(tables):
+        place = ("linear", number)
+        given = checked_table(table, _LINEAR_KEYS, place, needed=["coefficients"])
+        rows.append(_coefficients(given["coefficients"], box, (*place, "coefficients")))
+        pairs.append(_sides(table, place, _LINEAR_KEYS))
+        labels.append(given.get("label", f"row {number}"))
+    if not rows:
+        return LinearRows()
+    try:
+        linear = LinearRows(rows, [low for low, _ in pairs], [high for _, high in pairs], labels)
+        region_in(box, linear)
+    except ValueError as error:
+        raise EntryError(("linear",), str(error)) from None
+    return linear
+
+
+def _coefficients(value: Any, box: Box, place: Place) -> list[float]:
+    """A number for each coordinate: a list, or a table by name, 0 where one is left out."""
+    if not isinstance(value, dict):
+        numbers = checked(value, list_of(a_number, f"{box.dim} numbers, or a table by coordinate"), place)
+        if len(numbers) != box.dim:
+            raise EntryError(place, f"expected {box.dim} numbers, one a coordinate, got {len(numbers)}")
+        return list(numbers)
+    names = box.names or ()
+    for name in value:
+        if name not in names:
+            raise EntryError((*place, name), not_among("there is no coordinate", name, names))
+    return [checked(value.get(name, 0.0), a_number, (*place, name)) for name in names]
 
 
 def _box(bounds: Any) -> Box:

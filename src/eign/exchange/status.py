@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from eign.constraints import Limits
 from eign.exchange.printing import WIDTH, entries, plot_lines, printable, shortened, wrapped
 from eign.exchange.text import point_as_json
 from eign.study.handle import handle
@@ -41,6 +42,9 @@ def summarize(path: Path) -> dict[str, Any]:
         "budget": contents.definition.get("budget"),
         "evaluations": len(history),
         "failed": history.n_failed,
+        "constraints": study.constraints.to_json(),
+        "linear": study.linear.to_json(),
+        "feasible": handle(study).is_feasible().tolist() if handle(study).is_constrained else None,
         "first_event": contents.times[0] if contents.times else None,
         "last_event": contents.times[-1] if contents.times else None,
         "best": _best(study),
@@ -58,6 +62,14 @@ def _best(study: Optimizer) -> dict[str, Any] | None:
         return None
     best = study.best
     known = best.grad[np.isfinite(best.grad)]
+    limited: dict[str, Any] = {}
+    if handle(study).is_constrained:
+        values = zip(study.constraints.names, best.constraints.tolist(), strict=True)
+        limited = {
+            "constraints": {name: value if math.isfinite(value) else None for name, value in values},
+            "violation": best.violation if math.isfinite(best.violation) else None,
+            "is_feasible": best.is_feasible,
+        }
     return {
         "value": best.y,
         "x": point_as_json(best.x, study.box),
@@ -65,6 +77,7 @@ def _best(study: Optimizer) -> dict[str, Any] | None:
         "gradient_norm": math.hypot(*known.tolist()) if len(known) else None,
         "projected_gradient": handle(study).convergence().projected_gradient,
         "evaluation": int(np.flatnonzero((study.history.x == best.x).all(axis=1) & (study.history.y == best.y))[0]) + 1,
+        **limited,
     }
 
 
@@ -76,12 +89,16 @@ def describe(summary: dict[str, Any], *, width: int = WIDTH) -> str:
     path, what = printable(summary["study"]), printable(f"{goal} with {summary['method']}, seed {summary['seed']}")
     lines = [f"{path}: {what}"] if len(path) + len(what) + 2 <= width else [f"{path}:", f"    {what}"]
     lines += _labelled("evaluations", f"{summary['evaluations']}{budget}{failed}", width)
+    if summary["feasible"] is not None:
+        lines += _labelled("feasible", f"{sum(summary['feasible'])} of {summary['evaluations']}", width)
     if summary["last_event"]:
         lines += _labelled("time", f"{summary['first_event']} to {summary['last_event']}", width)
     if (best := summary["best"]) is not None:
         lines += _labelled("best value", f"{best['value']:.10g}, evaluation {best['evaluation']}", width)
         if best["gradient_norm"] is not None:
             lines += _labelled("|gradient|", f"{best['gradient_norm']:.3g}", width)
+        if summary["feasible"] is not None:
+            lines += _feasibility(summary, width)
         lines += ["best point", *(f"  {line}" for line in _best_point(best))]
     lines += _labelled("in use by", summary["holder"] or "nobody", width)
     lines += _labelled("pending", str(len(summary["pending"])), width)
@@ -90,7 +107,23 @@ def describe(summary: dict[str, Any], *, width: int = WIDTH) -> str:
         lines += [f"  {number}  {why}", *_point(point["x"], width)]
     if len(summary["pending"]) > _SHOWN:
         lines.append(f"  and {len(summary['pending']) - _SHOWN} more")
-    return "\n".join([*lines, *plot_lines(summary["values"], maximize=summary["maximize"], width=width)])
+    picture = plot_lines(summary["values"], maximize=summary["maximize"], feasible=summary["feasible"], width=width)
+    return "\n".join([*lines, *picture])
+
+
+def _feasibility(summary: dict[str, Any], width: int) -> list[str]:
+    """Whether the best point is feasible, its constraints, and how far it is from an optimum."""
+    best, limits = summary["best"], Limits.from_json(summary["constraints"])
+    amount = "not known" if best["violation"] is None else f"{best['violation']:.3g}"
+    lines = _labelled("violation", "none" if best["is_feasible"] else amount, width)
+    if (residual := best["projected_gradient"]) is not None:
+        lines += _labelled("KKT residual", f"{residual:.3g} of the spread of the values", width)
+    values = best["constraints"].values()
+    cells = [
+        (name, f"{'not known' if value is None else format(value, '.10g'):<18}  {limit}")
+        for (name, limit), value in zip(limits.texts().items(), values, strict=True)
+    ]
+    return [*lines, *(["constraints"] if cells else []), *(f"  {line}" for line in entries(cells))]
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:

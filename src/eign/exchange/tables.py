@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TextIO
 import numpy as np
 
 from eign.data import Observations
-from eign.exchange.columns import found_columns, names_of
+from eign.exchange.columns import by_output, found_columns, names_of
 from eign.exchange.replaced_file import replaced_file
 from eign.space import Box
 
@@ -34,18 +34,20 @@ class TableRows(NamedTuple):
     skipped: int = 0
 
 
-def read_table(path: str | os.PathLike[str], bounds: Any) -> Observations:
+def read_table(path: str | os.PathLike[str], bounds: Any, *, constraints: Sequence[str] = ()) -> Observations:
     """Evaluations from a CSV or Parquet file, for `Optimizer.tell`.
 
     Columns go by name: the coordinates (x0, x1 and so on if the bounds have no names), `value`, and where they are
     known `gradient_` and the name, `value_variance`, `gradient_variance_` and the name. The older names `y`, `d_` and
     the name, `y_var`, `d_` and the name and `_var` are read too. Empty cells are missing, and `nan` as the value is a
     failed evaluation, or a gradient alone. Rows with neither value nor gradient are left out, and columns that look
-    like none of these are ignored.
+    like none of these are ignored. Of a constraint c there may be `constraint_c`, `constraint_c_gradient_` and the
+    name, `constraint_c_variance`, and `constraint_c_gradient_variance_` and the name.
 
     Args:
         path: Ends in .csv or .parquet.
         bounds: As for `minimize`; a point outside is an error.
+        constraints: Names of the constraints, for example `opt.constraints.names`.
 
     Raises:
         ValueError: a column is missing or misspelt, a cell is no number, or a point is outside the bounds.
@@ -54,15 +56,16 @@ def read_table(path: str | os.PathLike[str], bounds: Any) -> Observations:
     file, box = Path(path), bounds if isinstance(bounds, Box) else Box(bounds)
     if file.suffix.lower() == ".parquet":
         table = _parquet().read_table(file)
-        found_columns(table.column_names, box, str(file))  # before the rows become dicts, which have no column twice
-        return read_rows(table.to_pylist(), table.column_names, box, str(file)).told
+        # Before the rows become dicts, which have no column twice.
+        found_columns(table.column_names, box, str(file), constraints)
+        return read_rows(table.to_pylist(), table.column_names, box, str(file), constraints).told
     if file.suffix.lower() != ".csv":
         raise ValueError(f"{file}: expected the ending .csv or .parquet")
     with file.open(newline="", encoding="utf-8-sig") as lines:
-        return read_csv(lines, box, str(file)).told
+        return read_csv(lines, box, str(file), constraints).told
 
 
-def read_csv(lines: Iterable[str], box: Box, source: str) -> TableRows:
+def read_csv(lines: Iterable[str], box: Box, source: str, constraints: Sequence[str] = ()) -> TableRows:
     """A table of CSV; also with semicolons and decimal commas, as spreadsheets write it in half of the world."""
     text = list(lines)
     header = text[0] if text else ""
@@ -78,33 +81,41 @@ def read_csv(lines: Iterable[str], box: Box, source: str) -> TableRows:
         if len(cells) != len(columns):
             raise ValueError(f"{source}, row {len(rows) + 1}: expected {len(columns)} cells, got {len(cells)}")
         rows.append(dict(zip(columns, cells, strict=True)))
-    return read_rows(rows, columns, box, source)
+    return read_rows(rows, columns, box, source, constraints)
 
 
-def read_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], box: Box, source: str) -> TableRows:
+def read_rows(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], box: Box, source: str, constraints: Sequence[str] = ()
+) -> TableRows:
     """The rows of a table, each a dict column -> cell."""
-    groups, bounds = found_columns(columns, box, source), (box.lower.tolist(), box.upper.tolist())
+    groups, bounds = found_columns(columns, box, source, constraints), (box.lower.tolist(), box.upper.tolist())
     known: list[list[list[float | None]]] = []
     for number, row in enumerate(rows, start=1):
         place = f"{source}, row {number}"
-        x, y, grad, y_var, grad_var = ([_cell(row, name, place) for name in group] for group in groups)
-        if all(cell is None for cell in [*y, *grad]):
+        x, y, grad, y_var, grad_var, *others = ([_cell(row, name, place) for name in group] for group in groups)
+        seen = [*grad, *(cell for group in others[0::4] + others[1::4] for cell in group)]
+        if all(cell is None for cell in [*y, *seen]):
             continue
         if y == [None]:
+            what = "a gradient" if any(cell is not None for cell in grad) else "a constraint"
             nan = f"nan as the {groups[1][0]} says that there is none"
-            raise ValueError(f"{place}: there is a gradient and no {groups[1][0]}; {nan}")
+            raise ValueError(f"{place}: there is {what} and no {groups[1][0]}; {nan}")
         # A coordinate that is fixed need not be there.
         x = [low if cell is None and low == high else cell for cell, low, high in zip(x, *bounds, strict=True)]
         try:
             box.to_unit(np.array(x, dtype=np.float64))
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from None
-        known.append([x, y, grad, y_var, grad_var])
+        known.append([x, y, grad, y_var, grad_var, *others])
     if not known:
-        return TableRows(Observations.empty(box.dim), len(rows))
-    points, values, grads, variances, grad_variances = (np.array(part, np.float64) for part in zip(*known, strict=True))
+        return TableRows(Observations.empty(box.dim, constraints=len(constraints)), len(rows))
+    points, *outputs = (np.array(part, np.float64) for part in zip(*known, strict=True))
     try:
-        told = Observations(points, values[:, 0], grads, variances[:, 0], grad_variances)
+        told, *limited = (
+            Observations(points, values[:, 0], grads, variances[:, 0], grad_variances)
+            for values, grads, variances, grad_variances in by_output(outputs)
+        )
+        told = told.with_constraints(limited)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from None
     return TableRows(told, len(rows) - len(told))
@@ -116,6 +127,7 @@ def write_table(
     *,
     names: Sequence[str] | None = None,
     reasons: Sequence[str] | None = None,
+    constraints: Sequence[str] | None = None,
 ) -> None:
     """Write evaluations to a file, with every bit of the numbers: columns that `read_table` reads, or JSON.
 
@@ -127,6 +139,7 @@ def write_table(
         history: For example `opt.history`.
         names: Of the coordinates, for example `opt.box.names`.
         reasons: Why each point was proposed, for a column `reason`: for example `opt.reasons`.
+        constraints: Names of the constraints, for example `opt.constraints.names`; None is c0, c1 and so on.
 
     Raises:
         ImportError: Parquet needs pyarrow.
@@ -134,7 +147,10 @@ def write_table(
     file, kind = Path(path), Path(path).suffix.lower()
     if kind not in FORMATS:
         raise ValueError(f"{file}: expected one of the endings {', '.join(FORMATS)}")
-    columns = _cells(history, names)
+    limited = [f"c{i}" for i in range(len(history.constraints))] if constraints is None else list(constraints)
+    if len(limited) != len(history.constraints):
+        raise ValueError(f"expected {len(history.constraints)} names of constraints, got {limited}")
+    columns = _cells(history, names, limited)
     if reasons is not None:
         if len(reasons) != len(history):
             raise ValueError(f"expected {len(history)} reasons, one for each evaluation, got {len(reasons)}")
@@ -150,7 +166,7 @@ def write_table(
         if kind == ".csv":
             write_csv(columns, text)
         else:
-            json.dump(_objects(history, names, reasons), text, indent=1, allow_nan=False)
+            json.dump(_objects(history, names, reasons, limited), text, indent=1, allow_nan=False)
             text.write("\n")
         written.write(text.getvalue().encode())
 
@@ -177,7 +193,9 @@ def _plain_text(name: str) -> str:
     return name[1:] if name[:1] == "'" and name[1:2] in _FORMULA and name[1:] else name
 
 
-def _objects(history: Observations, names: Sequence[str] | None, reasons: Sequence[str] | None) -> list[dict[str, Any]]:
+def _objects(
+    history: Observations, names: Sequence[str] | None, reasons: Sequence[str] | None, constraints: Sequence[str]
+) -> list[dict[str, Any]]:
     """Evaluations as JSON has them; what is not known at all is left out."""
 
     def by_coordinate(numbers: Any) -> Any:
@@ -193,6 +211,23 @@ def _objects(history: Observations, names: Sequence[str] | None, reasons: Sequen
             told["value_variance"] = float(history.y_var[row])
         if not np.isnan(history.grad_var[row]).all():
             told["gradient_variance"] = by_coordinate(history.grad_var[row])
+        outputs = list(zip(constraints, history.constraints, strict=True))
+        values = {name: _json_number(float(each.y[row])) for name, each in outputs}
+        parts = {
+            "constraints": {name: value for name, value in values.items() if value is not None},
+            "constraint_gradients": {
+                name: by_coordinate(each.grad[row]) for name, each in outputs if not np.isnan(each.grad[row]).all()
+            },
+            "constraint_variances": {
+                name: float(each.y_var[row]) for name, each in outputs if not np.isnan(each.y_var[row])
+            },
+            "constraint_gradient_variances": {
+                name: by_coordinate(each.grad_var[row])
+                for name, each in outputs
+                if not np.isnan(each.grad_var[row]).all()
+            },
+        }
+        told |= {key: part for key, part in parts.items() if part}
         objects.append(told if reasons is None else {**told, "reason": reasons[row]})
     return objects
 
@@ -202,7 +237,7 @@ def _json_number(number: float) -> float | str | None:
     return number if math.isfinite(number) else None if math.isnan(number) else str(number)
 
 
-def _cells(history: Observations, names: Sequence[str] | None) -> dict[str, list[Any]]:
+def _cells(history: Observations, names: Sequence[str] | None, constraints: Sequence[str] = ()) -> dict[str, list[Any]]:
     """Columns with None for what is not known; a value that is not known is NaN. Columns without a number are left out.
 
     Raises:
@@ -211,9 +246,11 @@ def _cells(history: Observations, names: Sequence[str] | None) -> dict[str, list
     given = [f"x{i}" for i in range(history.dim)] if names is None else list(names)
     if len(given) != history.dim:
         raise ValueError(f"expected {history.dim} names, one for each coordinate, got {given}")
-    arrays = (history.x, history.y[:, None], history.grad, history.y_var[:, None], history.grad_var)
+    outputs = (history, *history.constraints)
+    parts = [(each.y[:, None], each.grad, each.y_var[:, None], each.grad_var) for each in outputs]
+    arrays = [history.x, *(array for part in parts for array in part)]
     columns: dict[str, list[Any]] = {}
-    for which, (group, array) in enumerate(zip(names_of(given).written, arrays, strict=True)):
+    for which, (group, array) in enumerate(zip(names_of(given, constraints).written, arrays, strict=True)):
         if which > 1 and np.isnan(array).all():
             continue
         for name, column in zip(group, array.T.tolist(), strict=True):

@@ -14,11 +14,13 @@ import numpy as np
 
 from eign.arrays import Array, as_floats
 from eign.checks import not_among
+from eign.constraints import Limits
 from eign.data import Observations
-from eign.exchange.answers import KEYS, checked_answer, components, read_json, unknown_key
-from eign.exchange.columns import coordinates_of, names_of
+from eign.exchange.answers import CONSTRAINT_KEYS, KEYS, checked_answer, components, read_json, unknown_key
+from eign.exchange.columns import by_output, coordinates_of, names_of
 from eign.exchange.tables import TableRows, read_csv, write_csv
 from eign.space import Box
+from eign.study.told import with_told_constraints
 
 if TYPE_CHECKING:
     from eign.study.optimizer import Optimizer
@@ -31,20 +33,25 @@ def point_as_json(x: Array, box: Box) -> dict[str, float] | list[float]:
     return box.as_dict(x) if box.names is not None else x.tolist()
 
 
-def points_as_text(points: Array, reasons: Sequence[str], box: Box, *, as_csv: bool) -> str:
-    """Points for somebody who evaluates them; a CSV has empty columns for value and gradient, to be filled in."""
+def points_as_text(
+    points: Array, reasons: Sequence[str], box: Box, *, as_csv: bool, constraints: Sequence[str] = ()
+) -> str:
+    """Points for somebody who evaluates them; a CSV has empty columns for values and gradients, to be filled in."""
     if not as_csv:
         pairs = zip(points, reasons, strict=True)
         return "".join(json.dumps({"x": point_as_json(x, box), "reason": reason}) + "\n" for x, reason in pairs)
-    names, values, gradients, _, _ = names_of(coordinates_of(box)).written
+    names, *outputs = names_of(coordinates_of(box), constraints).written
     columns: dict[str, Sequence[Any]] = dict(zip(names, points.T.tolist(), strict=True))
-    columns |= {name: [None] * len(points) for name in [*values, *gradients]}
+    for values, gradients, _, _ in by_output(outputs):
+        columns |= {name: [None] * len(points) for name in [*values, *gradients]}
     text = io.StringIO()
     write_csv({**columns, "reason": list(reasons)}, text)
     return text.getvalue()
 
 
-def evaluations_from_text(text: str, box: Box, source: str, *, point: str | None = None) -> TableRows:
+def evaluations_from_text(
+    text: str, box: Box, source: str, *, point: str | None = None, constraints: Limits | None = None
+) -> TableRows:
     """Evaluations in JSON or CSV, whichever it is.
 
     Args:
@@ -52,24 +59,26 @@ def evaluations_from_text(text: str, box: Box, source: str, *, point: str | None
         box: Of the study.
         source: Where the text comes from, for errors.
         point: JSON of the point, if a single evaluation does not say it.
+        constraints: Those of the study.
 
     Raises:
         ValueError: it is none of this; the message says where.
     """
+    limits = constraints if constraints is not None else Limits()
     if not text.strip():
         raise ValueError(f"{source} is empty, expected evaluations in JSON or CSV")
     if not _is_json(text):
-        return read_csv(io.StringIO(text.removeprefix("\ufeff")), box, source)
+        return read_csv(io.StringIO(text.removeprefix("\ufeff")), box, source, limits.names)
     objects, skipped = _objects(text, source)
     if point is not None:
         asked, _ = _objects(point, "the point")
         if len(asked) != 1 or len(objects) != 1:
             raise ValueError(f"expected one point and one evaluation, got {len(asked)} and {len(objects)}")
         objects = [{"x": asked[0].get("x"), **objects[0]}]
-    told = Observations.empty(box.dim)
+    told = Observations.empty(box.dim, constraints=len(limits))
     for number, found in enumerate(objects, start=1):
         try:
-            told = told.append(*_observation(found, box))
+            told = told.followed_by(_observation(found, box, limits).with_missing_constraints(len(limits)))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{source}, evaluation {number}: {error}") from None
     return TableRows(told, 0, skipped)
@@ -95,10 +104,27 @@ def numbers_from_text(text: str, box: Box, what: str) -> Array:
     return numbers
 
 
-def evaluation_by_hand(x: str, y: float, gradient: str | None, box: Box) -> TableRows:
-    """One evaluation that a person typed."""
+def evaluation_by_hand(
+    x: str,
+    y: float,
+    gradient: str | None,
+    box: Box,
+    *,
+    constraint: Sequence[str] = (),
+    constraints: Limits | None = None,
+) -> TableRows:
+    """One evaluation that a person typed; each constraint as `stress=231`."""
     slope = None if gradient is None else numbers_from_text(gradient, box, "gradient")
-    return TableRows(Observations.empty(box.dim).append(numbers_from_text(x, box, "x"), y, slope), 0)
+    told = Observations.empty(box.dim).append(numbers_from_text(x, box, "x"), y, slope)
+    values: dict[str, float] = {}
+    for text in constraint:
+        name, _, number = text.rpartition("=")
+        try:
+            values[name.strip()] = float(number)
+        except ValueError:
+            raise ValueError(f"constraint {text!r}: expected a name and its value, stress=231") from None
+    limits = constraints if constraints is not None else Limits()
+    return TableRows(with_told_constraints(told, box, limits, values=values or None), 0)
 
 
 def tell_new(study: "Optimizer", rows: TableRows) -> str:
@@ -116,18 +142,22 @@ def tell_new(study: "Optimizer", rows: TableRows) -> str:
     count = len(study.history)
     parts.append(f"{count} evaluation{'s' * (count != 1)} in all, {len(study.pending)} pending")
     if study.history.has_y.any():
-        parts.append(f"best {study.best.y:.10g}")
+        infeasible = "" if study.best.is_feasible else f", infeasible by {study.best.violation:.3g}"
+        parts.append(f"best {study.best.y:.10g}{infeasible}")
     return "; ".join(parts)
 
 
 def without_known(told: Observations, history: Observations) -> Observations:
     """The evaluations that a study has not heard before, to the last bit: a table may be told again, with new rows."""
+    padded = told.with_missing_constraints(len(history.constraints))
     known = {_key(history, row) for row in range(len(history))}
-    return told[[row for row in range(len(told)) if _key(told, row) not in known]]
+    return told[[row for row in range(len(told)) if _key(padded, row) not in known]]
 
 
 def _key(observations: Observations, row: int) -> bytes:
-    return b"".join(array[row].tobytes() for array in (observations.x, observations.y, observations.grad))
+    outputs = (observations, *observations.constraints)
+    arrays = [observations.x, *(array for each in outputs for array in (each.y, each.grad))]
+    return b"".join(array[row].tobytes() for array in arrays)
 
 
 def _is_json(text: str) -> bool:
@@ -164,8 +194,8 @@ def _object(line: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _observation(found: Mapping[str, Any], box: Box) -> tuple[Any, ...]:
-    """Point, value, gradient and their variances, as `Observations.append` takes them."""
+def _observation(found: Mapping[str, Any], box: Box, limits: Limits) -> Observations:
+    """One evaluation, with its constraints where it says something of them."""
     for key in found:
         if key not in _KEYS:
             raise ValueError(unknown_key(key, _KEYS))
@@ -178,7 +208,19 @@ def _observation(found: Mapping[str, Any], box: Box) -> tuple[Any, ...]:
         None if answer.get(key) is None else _by_coordinate(answer[key], box, key)
         for key in ("gradient", "gradient_variance")
     )
-    return x, answer["value"], gradient, answer.get("value_variance"), gradient_variance
+    told = Observations.empty(box.dim).append(
+        x, answer["value"], gradient, answer.get("value_variance"), gradient_variance
+    )
+    values, gradients, variances, gradient_variances = (answer.get(key) for key in CONSTRAINT_KEYS)
+    return with_told_constraints(
+        told,
+        box,
+        limits,
+        values=values,
+        gradients=gradients,
+        variances=variances,
+        gradient_variances=gradient_variances,
+    )
 
 
 def _by_coordinate(values: Mapping[str, float | None] | list[float | None], box: Box, what: str) -> Array:

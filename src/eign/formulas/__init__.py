@@ -18,6 +18,10 @@ if TYPE_CHECKING:
         stationarity_event,
     )
     from eign.formulas.characteristic import expected_positive_part, expected_positive_part_full
+    from eign.formulas.feasibility import (
+        constrained_log_expected_improvement,
+        log_probability_of_feasibility,
+    )
     from eign.formulas.gradient_norm import (
         gradient_increase,
         gradient_increase_full,
@@ -48,6 +52,7 @@ __all__ = [
     "auxiliary_improvement_mc",
     "auxiliary_improvement_mc_full",
     "auxiliary_objective",
+    "constrained_log_expected_improvement",
     "ei_gn",
     "expected_improvement",
     "expected_positive_part",
@@ -58,6 +63,7 @@ __all__ = [
     "gradient_increase_mc_full",
     "log_expected_improvement",
     "log_h",
+    "log_probability_of_feasibility",
     "normal_base_samples",
     "normal_tail",
     "orthant_gradient_increase",
@@ -76,6 +82,7 @@ _HOMES = {
     "auxiliary_improvement_mc": "eign.formulas.monte_carlo",
     "auxiliary_improvement_mc_full": "eign.formulas.monte_carlo",
     "auxiliary_objective": "eign.formulas.auxiliary",
+    "constrained_log_expected_improvement": "eign.formulas.feasibility",
     "ei_gn": "eign.formulas.auxiliary",
     "expected_improvement": "eign.formulas.improvement",
     "expected_positive_part": "eign.formulas.characteristic",
@@ -85,6 +92,7 @@ _HOMES = {
     "gradient_increase_mc": "eign.formulas.monte_carlo",
     "gradient_increase_mc_full": "eign.formulas.monte_carlo",
     "log_expected_improvement": "eign.formulas.improvement",
+    "log_probability_of_feasibility": "eign.formulas.feasibility",
     "log_h": "eign.formulas.improvement",
     "normal_base_samples": "eign.formulas.monte_carlo",
     "normal_tail": "eign.formulas.normal",

@@ -65,6 +65,7 @@ def run_spec(spec: Spec, *, resume: bool, progress: bool) -> OptimizeResult:
         storage=spec.storage,
         resume=resume,
         progress=progress,
+        constraints=[spec.constraints, spec.linear],
         **spec.settings,
     )
 
@@ -75,9 +76,15 @@ def describe_result(result: OptimizeResult, spec: Spec, *, as_json: bool) -> str
     if as_json:
         values = {"x": point if names is None else dict(zip(names, point, strict=True)), "value": float(result.fun)}
         more = {"gradient": result.jac.tolist(), "evaluations": result.nfev, "success": bool(result.success)}
+        if "constr" in result:
+            named = zip(result.constr_names, result.constr.tolist(), strict=True)
+            more |= {"constraints": dict(named), "violation": float(result.constr_violation)}
         return json.dumps(_nulls({**values, **more, "message": result.message}), allow_nan=False)
     labels = [f"x{i}" for i in range(len(point))] if names is None else names
-    numbers = zip(("value", *labels), (float(result.fun), *point), strict=True)
+    numbers = [*zip(("value", *labels), (float(result.fun), *point), strict=True)]
+    if "constr" in result:
+        numbers += [*zip(result.constr_names, result.constr.tolist(), strict=True)]
+        numbers += [("violation", float(result.constr_violation))]
     return "\n".join([printable(result.message), *entries((label, f"{number:.10g}") for label, number in numbers)])
 
 

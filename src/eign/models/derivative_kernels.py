@@ -69,6 +69,8 @@ _SUMMANDS: dict[str, tuple[tuple[Structure, Profile, float], ...]] = {
     "two-additive+full-rbf": (("full", "rbf", 0.4), ("additive", "rbf", 0.7), ("additive", "rbf", 0.1)),
 }
 KERNELS = tuple(_SUMMANDS)
+SELECTABLE = ("matern52", "two-additive+full", "rbf", "two-additive+full-rbf")
+"""Those that the data may choose from, see `selection`."""
 
 
 def default_terms(kernel: str, dimension: int) -> tuple[Term, ...]:

@@ -20,6 +20,12 @@ class Incumbent(NamedTuple):
     best_grad: Tensor
 
 
+def best_observed(model: Surrogate, *, is_noisy: bool = False) -> tuple[Tensor, float]:
+    """The incumbent without its gradient, which costs a posterior where it was not observed: `d`, and its value."""
+    rows, y, best = _best_row(model, is_noisy=is_noisy)
+    return torch.from_numpy(rows.x[best].copy()), float(y[best])
+
+
 def incumbent(model: Surrogate, *, is_noisy: bool = False) -> Incumbent:
     """The best of the observed values; the incumbent of EI, EI-GN and the lower bound of EI_g.
 
@@ -29,9 +35,7 @@ def incumbent(model: Surrogate, *, is_noisy: bool = False) -> Incumbent:
     Raises:
         ValueError: If no value has been observed.
     """
-    rows = _with_value(model)
-    y = _values(model, rows, is_noisy=is_noisy)
-    best = int(y.argmax())
+    rows, y, best = _best_row(model, is_noisy=is_noisy)
     row = rows[best]
     return _as_incumbent(row.x[0], y[best], _gradients(model, row, is_noisy=is_noisy)[0])
 
@@ -47,6 +51,13 @@ def stationary_incumbent(model: Surrogate, alpha: float, *, is_noisy: bool = Fal
     value, slope = torch.from_numpy(y / scale), torch.from_numpy(grad / scale)
     best = int(formulas.auxiliary_objective(value, slope, alpha).argmax())
     return _as_incumbent(rows.x[best], y[best], grad[best])
+
+
+def _best_row(model: Surrogate, *, is_noisy: bool) -> tuple[Observations, Array, int]:
+    """The observations with a value, their values as they count, and which of them is the best."""
+    rows = _with_value(model)
+    y = _values(model, rows, is_noisy=is_noisy)
+    return rows, y, int(y.argmax())
 
 
 def _as_incumbent(x: Array, y: float, grad: Array) -> Incumbent:

@@ -300,7 +300,11 @@ def _newest_scale(pairs: Array, q: Array) -> Array:
     known = square > 0
     if np.count_nonzero(known) == len(q):
         return 1.0 / square
-    first = 1.0 / np.maximum(1.0, np.sqrt(np.vecdot(q, q)))
+    with np.errstate(over="ignore"):
+        squares = np.vecdot(q, q)
+        # Where the square is infinite, the largest entry will do.
+        length = np.where(np.isfinite(squares), np.sqrt(squares), _largest(q))
+    first = 1.0 / np.maximum(1.0, length)
     return np.where(known, 1.0 / np.where(known, square, 1.0), first)
 
 

@@ -120,7 +120,8 @@ def _family(
 # The region of each statement is where the optimum is proven to be the maximum. It is the whole space where the
 # function is a bowl with bumps, or a sum of peaks with centres in the box (stepping towards all of them raises every
 # peak). Michalewicz: a coordinate in [-pi, 0] or [pi, 2 pi] adds nothing positive. The mixture exceeds its peak only
-# where -0.05 x does. Holder table grows without end: its optimum is that of the box.
+# where -0.05 x does. Goldstein-Price is a product of two positive polynomials, both least at the maximiser. Holder
+# table and Branin with a slope grow without end: their optimum is that of the box.
 SYNTHETIC = (
     _family(
         "ackley",
@@ -138,11 +139,27 @@ SYNTHETIC = (
         standard=(2,),
     ),
     _family(
+        "branin-forrester",
+        synthetic.branin_forrester,
+        bounds=[(-5.0, 10.0), (0.0, 15.0)],
+        maximisers=_at(-3.6892852725610523, 13.629987728944895),
+        standard=(2,),
+        region=None,
+    ),
+    _family(
         "cosine",
         synthetic.cosine,
         bounds=(-1.0, 1.0),
         maximisers=_at(0.0),
         standard=(8,),
+        dims=range(1, _ENDLESS),
+    ),
+    _family(
+        "cosine-waves",
+        synthetic.cosine_waves,
+        bounds=(0.0, 5.0),
+        maximisers=_at(0.3125),
+        standard=(2,),
         dims=range(1, _ENDLESS),
     ),
     _family(
@@ -153,6 +170,21 @@ SYNTHETIC = (
         standard=(4,),
         dims=range(2, _ENDLESS),
         optimum=0.0,
+    ),
+    _family(
+        "g-sobol",
+        synthetic.g_sobol,
+        bounds=(-5.0, 5.0),
+        maximisers=_at(0.5),
+        standard=(10,),
+        dims=range(1, _ENDLESS),
+    ),
+    _family(
+        "goldstein-price",
+        synthetic.goldstein_price,
+        bounds=(-2.0, 2.0),
+        maximisers=lambda _: [[0.0, -1.0]],
+        standard=(2,),
     ),
     _family(
         "griewank",
@@ -247,5 +279,12 @@ SYNTHETIC = (
         maximisers=_at(-2.903534027771177),
         standard=(6,),
         dims=range(1, _ENDLESS),
+    ),
+    _family(
+        "wang-freitas",
+        synthetic.wang_freitas,
+        bounds=(0.0, 1.0),
+        maximisers=_at(0.9),
+        standard=(1,),
     ),
 )

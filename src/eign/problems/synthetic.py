@@ -64,6 +64,15 @@ def branin(X: Array) -> tuple[Array, Array]:
     return -(t**2) - wave * np.cos(x1) - 10, np.stack([first, -2 * t], axis=1)
 
 
+def branin_forrester(X: Array) -> tuple[Array, Array]:
+    r"""Branin with a slope, after Forrester: of the three maxima one is the highest.
+
+    .. math:: \text{Branin}(x) - 5 x_1
+    """
+    values, gradients = branin(X)
+    return values - 5 * X[:, 0], gradients - [5.0, 0.0]
+
+
 def cosine(X: Array) -> tuple[Array, Array]:
     r"""Cosine mixture: a bowl with a lattice of bumps.
 
@@ -71,6 +80,18 @@ def cosine(X: Array) -> tuple[Array, Array]:
     """
     values = (0.1 * np.cos(5 * math.pi * X) - X**2).sum(axis=1)
     return values, -0.5 * math.pi * np.sin(5 * math.pi * X) - 2 * X
+
+
+def cosine_waves(X: Array) -> tuple[Array, Array]:
+    r"""Cosine waves on a bowl that is off centre; "Cosines" in the literature on multi-step methods.
+
+    With u = 1.6 x - 0.5,
+
+    .. math:: 1 - \sum_i \bigl(u_i^2 - 0.3 \cos(3 \pi u_i)\bigr)
+    """
+    u = 1.6 * X - 0.5
+    values = 1 - (u**2 - 0.3 * np.cos(3 * math.pi * u)).sum(axis=1)
+    return values, -1.6 * (2 * u + 0.9 * math.pi * np.sin(3 * math.pi * u))
 
 
 def dixon_price(X: Array) -> tuple[Array, Array]:
@@ -87,6 +108,21 @@ def dixon_price(X: Array) -> tuple[Array, Array]:
     return -((X[:, 0] - 1) ** 2) - (i * t**2).sum(axis=1), gradients
 
 
+def goldstein_price(X: Array) -> tuple[Array, Array]:
+    r"""Goldstein-Price: values over six decades around a flat cross of valleys.
+
+    With s = x1 + x2 and t = 2 x1 - 3 x2 the textbook form is a product of two polynomials of one variable each,
+
+    .. math:: -\bigl(1 + (s + 1)^2 (3 s^2 - 14 s + 19)\bigr) \bigl(30 + t^2 (3 t^2 - 16 t + 18)\bigr)
+    """
+    x1, x2 = X.T
+    s, t = x1 + x2, 2 * x1 - 3 * x2
+    first, second = 1 + (s + 1) ** 2 * (3 * s**2 - 14 * s + 19), 30 + t**2 * (3 * t**2 - 16 * t + 18)
+    along_s = 12 * (s + 1) * (s - 1) * (s - 2) * second
+    along_t = 12 * t * (t - 1) * (t - 3) * first
+    return -first * second, -np.stack([along_s + 2 * along_t, along_s - 3 * along_t], axis=1)
+
+
 def griewank(X: Array) -> tuple[Array, Array]:
     r"""Griewank: a wide bowl under a product of waves.
 
@@ -94,12 +130,17 @@ def griewank(X: Array) -> tuple[Array, Array]:
     """
     roots = np.sqrt(np.arange(1, X.shape[1] + 1))
     cosines = np.cos(X / roots)
-    # The product without one factor, from the left and from the right: no division by a cosine that may be zero.
-    left, right = np.ones_like(X), np.ones_like(X)
-    left[:, 1:] = cosines[:, :-1].cumprod(axis=1)
-    right[:, :-1] = cosines[:, :0:-1].cumprod(axis=1)[:, ::-1]
     values = cosines.prod(axis=1) - 1 - (X**2).sum(axis=1) / 4000
-    return values, -left * right * np.sin(X / roots) / roots - X / 2000
+    return values, -_products_without_one(cosines) * np.sin(X / roots) / roots - X / 2000
+
+
+def g_sobol(X: Array) -> tuple[Array, Array]:
+    r"""Sobol's g: a product of wedges, with kinks where a coordinate is 0.5.
+
+    .. math:: -\prod_i \tfrac12 \bigl(|4 x_i - 2| + 1\bigr)
+    """
+    wedges = (np.abs(4 * X - 2) + 1) / 2
+    return -wedges.prod(axis=1), -2 * np.sign(4 * X - 2) * _products_without_one(wedges)
 
 
 def hartmann(X: Array) -> tuple[Array, Array]:
@@ -238,6 +279,24 @@ def styblinski_tang(X: Array) -> tuple[Array, Array]:
     .. math:: -\tfrac12 \sum_i \bigl(x_i^4 - 16 x_i^2 + 5 x_i\bigr)
     """
     return -0.5 * (X**4 - 16 * X**2 + 5 * X).sum(axis=1), -2 * X**3 + 16 * X - 2.5
+
+
+def wang_freitas(X: Array) -> tuple[Array, Array]:
+    r"""Wang-Freitas: a wide hill, and far from it a needle of twice the height.
+
+    .. math:: 2\, e^{-\frac12 \left(\frac{x - 0.1}{0.1}\right)^2} + 4\, e^{-\frac12 \left(\frac{x - 0.9}{0.01}\right)^2}
+    """
+    u, v = (X[:, 0] - 0.1) / 0.1, (X[:, 0] - 0.9) / 0.01
+    hill, needle = 2 * np.exp(-0.5 * u**2), 4 * np.exp(-0.5 * v**2)
+    return hill + needle, (-u * hill / 0.1 - v * needle / 0.01)[:, None]
+
+
+def _products_without_one(factors: Array) -> Array:
+    """Of the factors `n x d` the product without each, from the left and the right: a factor may be zero."""
+    left, right = np.ones_like(factors), np.ones_like(factors)
+    left[:, 1:] = factors[:, :-1].cumprod(axis=1)
+    right[:, :-1] = factors[:, :0:-1].cumprod(axis=1)[:, ::-1]
+    return left * right
 
 
 def _unit_or_zero(X: Array, r: Array) -> Array:

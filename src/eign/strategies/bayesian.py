@@ -1,137 +1,34 @@
-"""Bayesian optimization: a surrogate, and a rule that picks the next point from it."""
+"""Bayesian optimization: the initial design, then what a rule picks from a surrogate.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple, final
+Nothing here needs torch, so that a study begins, and its first points are asked and told, without waiting for it; what
+does is in `surrogate_steps`.
+"""
 
-import numpy as np
-import torch
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, final
 
-from eign.acquisition import (
-    EI,
-    EIGN,
-    UCB,
-    EIg,
-    EIgBound,
-    LogEI,
-    SurrogateAcquisition,
-    incumbent,
-    stationary_incumbent,
-)
 from eign.arrays import Array
 from eign.data import Observations
-from eign.models import IndependentGradientGP
-from eign.models.surrogates import Kind, Surrogate, with_stand_ins
-from eign.search import maximize
-from eign.space import contains
 from eign.strategies.design import N_INIT, initial_proposal, is_initial
-from eign.strategies.magnitudes import Computable
 from eign.strategies.options import Option, at_least, fixed_hyperparameters, flag, noise_level, one_of, whole
 from eign.strategies.strategy import Belief, Proposal, State, Strategy
-from eign.strategies.surrogate_fit import fitted_surrogate, is_noisy
-from eign.strategies.thompson import sampled_maximizer
+
+if TYPE_CHECKING:
+    from eign.strategies.surrogate_steps import SurrogateSteps
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a rule picks the next point from.
+class Rule(NamedTuple):
+    """How the next point is picked from a surrogate; `surrogate_steps.PICKS` has the function of the same name.
 
     Attributes:
-        model: The surrogate, with stand-ins for failed and pending points.
-        options: Of the method.
-        seed: For this proposal.
-        noisy: Whether values scatter, so that the incumbent is the surrogate's and a point may be repeated.
-    """
-
-    model: Surrogate
-    options: Mapping[str, Any]
-    seed: int
-    noisy: bool
-
-
-class Pick(NamedTuple):
-    """The next point `d`, and what it maximises, if that is an acquisition."""
-
-    x: Array
-    target: SurrogateAcquisition | None = None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """How the next point is picked from a surrogate.
-
-    Attributes:
-        pick: Finds the point.
-        gradient: Whether it looks at the posterior of the gradient; without any gradient the rule is `ei`.
         options: Its own options.
+        gradient: Whether it looks at the posterior of the gradient; without any gradient the rule is `ei`.
     """
 
-    pick: Callable[[Choice], Pick]
+    options: Mapping[str, Option]
     gradient: bool = False
-    options: Mapping[str, Option] = field(default_factory=dict)
-
-
-def _by(acquisition: Callable[[Choice], SurrogateAcquisition]) -> Callable[[Choice], Pick]:
-    """The rule that maximises an acquisition."""
-
-    def pick(choice: Choice) -> Pick:
-        best = incumbent(choice.model, is_noisy=choice.noisy).x
-        found = maximize(
-            acquisition(choice),
-            seed=choice.seed,
-            restarts=choice.options["restarts"],
-            raw_samples=choice.options["raw_samples"],
-            incumbents=best[None],
-            is_noisy=choice.noisy,
-            rescale=choice.options.get("rescale", True),
-        )
-        return Pick(found.x.numpy().copy(), found.target)
-
-    return pick
-
-
-def _best_f(choice: Choice) -> float:
-    return incumbent(choice.model, is_noisy=choice.noisy).best_f
-
-
-def _ei(choice: Choice) -> SurrogateAcquisition:
-    return EI(choice.model, _best_f(choice))
-
-
-def _log_ei(choice: Choice) -> SurrogateAcquisition:
-    return LogEI(choice.model, _best_f(choice))
-
-
-def _ei_xi(choice: Choice) -> SurrogateAcquisition:
-    return EI(choice.model, _best_f(choice), xi=choice.options["xi"])
-
-
-def _ucb(choice: Choice) -> SurrogateAcquisition:
-    return UCB(choice.model, weight=choice.options["weight"])
-
-
-def _ei_gn(choice: Choice) -> SurrogateAcquisition:
-    _, best_f, best_grad = incumbent(choice.model, is_noisy=choice.noisy)
-    return EIGN(choice.model, best_f, best_grad, alpha=choice.options["alpha"])
-
-
-def _ei_g(choice: Choice) -> SurrogateAcquisition:
-    alpha = choice.options["alpha"]
-    _, best_f, best_grad = stationary_incumbent(choice.model, alpha, is_noisy=choice.noisy)
-    return EIg(choice.model, best_f, best_grad, alpha=alpha)
-
-
-def _ei_g_bound(choice: Choice) -> SurrogateAcquisition:
-    _, best_f, best_grad = incumbent(choice.model, is_noisy=choice.noisy)
-    alpha, samples = choice.options["alpha"], choice.options["samples"]
-    return EIgBound(choice.model, best_f, best_grad, alpha=alpha, samples=samples, seed=choice.seed)
-
-
-def _thompson(choice: Choice) -> Pick:
-    assert isinstance(choice.model, IndependentGradientGP), "the registry has it on separate processes"
-    return Pick(sampled_maximizer(choice.model, candidates=choice.options["candidates"], seed=choice.seed))
 
 
 _SEARCH: Final = {
@@ -150,14 +47,14 @@ _WEIGHT: Final = {"weight": Option(2.0, at_least(0.0), "of the standard deviatio
 _CANDIDATES: Final = {"candidates": Option(1024, whole(least=1), "points among which the sample's maximum is taken")}
 
 RULES: Final[Mapping[str, Rule]] = {
-    "ei": Rule(_by(_ei), options=_SEARCH),
-    "log-ei": Rule(_by(_log_ei), options=_SEARCH),
-    "ei-xi": Rule(_by(_ei_xi), options={**_SEARCH, **_XI}),
-    "ucb": Rule(_by(_ucb), options={**_SEARCH, **_WEIGHT}),
-    "thompson": Rule(_thompson, options=_CANDIDATES),
-    "ei-gn": Rule(_by(_ei_gn), gradient=True, options=_RESCALED),
-    "ei-g": Rule(_by(_ei_g), gradient=True, options=_STATIONARY),
-    "ei-g-bound": Rule(_by(_ei_g_bound), gradient=True, options={**_RESCALED, **_SAMPLES}),
+    "ei": Rule(_SEARCH),
+    "log-ei": Rule(_SEARCH),
+    "ei-xi": Rule({**_SEARCH, **_XI}),
+    "ucb": Rule({**_SEARCH, **_WEIGHT}),
+    "thompson": Rule(_CANDIDATES),
+    "ei-gn": Rule(_RESCALED, gradient=True),
+    "ei-g": Rule(_STATIONARY, gradient=True),
+    "ei-g-bound": Rule({**_RESCALED, **_SAMPLES}, gradient=True),
 }
 """The rules by name; the registry combines them with a surrogate to methods."""
 
@@ -177,7 +74,7 @@ class Bayesian(Strategy):
 
     def __init__(self, rule: str, surrogate: Literal["independent", "joint"] = "independent") -> None:
         """A rule of `RULES` on separate processes of f and its partial derivatives, or on one joint process."""
-        self._rule, self._is_joint = RULES[rule], surrogate == "joint"
+        self._name, self._is_joint = rule, surrogate == "joint"
 
     @property
     def options(self) -> Mapping[str, Option]:
@@ -192,7 +89,7 @@ class Bayesian(Strategy):
             "refit": Option(0.1 if joint else 0.0, at_least(0.0), "refit when the data have grown by this share"),
         }
         rows = {"rows": Option(1000, whole(least=1), "of the covariance matrix; gradients beyond are left out")}
-        return {**N_INIT, **surrogate, **(rows if joint else {}), **self._rule.options}
+        return {**N_INIT, **surrogate, **(rows if joint else {}), **RULES[self._name].options}
 
     def contradiction(self, dim: int, options: Mapping[str, Any]) -> str | None:
         """Fixed hyperparameters are for this dimension, a kernel with one lengthscale a coordinate, and known noise."""
@@ -211,55 +108,19 @@ class Bayesian(Strategy):
         """A point of the design, or what the rule picks."""
         if is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
-        if state.options["hyperparameters"] is not None:  # they are in the units of y
-            return self._proposed(state, data, pending)
-        within = Computable(data)
-        if not within.is_extreme:
-            return self._proposed(state, data, pending)
-        # A fit to fewer values may have been in other units altogether.
-        anew = replace(state, options={**state.options, "refit": 0.0})
-        proposal, learned = self._proposed(anew, within.data, pending)
-        gain = float(within.outside(np.array(proposal.expected_improvement)))
-        return proposal._replace(expected_improvement=gain), replace(learned, options=state.options)
-
-    def _proposed(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
-        """What the rule picks."""
-        model, state = fitted_surrogate(self._kind(data), state, data)
-        choice = self._choice(model, state, data, pending)
-        point = self._pick(choice, data).x
-        gain = float(_ei(choice)(torch.from_numpy(point)[None, None]).detach())
-        reason = "repeat" if contains(data.x, point) else "model"
-        return Proposal(point, reason, gain), replace(state, noisy=choice.noisy)
+        return self._steps.propose_one(state, data, pending)
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
         """The surrogate of what was told, and what the rule makes of it; also while the initial design lasts."""
-        if not data.has_y.any():
-            return None
-        model, state = fitted_surrogate(self._kind(data), state, data)
-        point, target = self._pick(self._choice(model, state, data, pending), data)
-        return Belief(model, target, point)
+        return self._steps.belief(state, data, pending) if data.has_y.any() else None
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter and a surrogate exists; otherwise the values."""
         has_surrogate = "fitted" in state.memory or state.options["hyperparameters"] is not None
-        if not (is_noisy(data, state.options) and has_surrogate):
-            return data.y
-        within = Computable(data) if state.options["hyperparameters"] is None else None
-        seen = data if within is None else within.data
-        options = {**state.options, "refit": 0.0 if within is not None and within.is_extreme else np.inf}
-        model, _ = fitted_surrogate(self._kind(seen), replace(state, options=options), seen)
-        means = np.asarray(model.moments(torch.tensor(seen.x))[0].numpy())
-        return means if within is None else within.outside(means)
+        return self._steps.estimates(state, data) if has_surrogate else data.y
 
-    def _choice(self, model: Surrogate, state: State, data: Observations, pending: Array) -> Choice:
-        seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])
-        model = with_stand_ins(self._kind(data), model, data, pending)
-        return Choice(model, state.options, seed, is_noisy(data, state.options))
+    @cached_property
+    def _steps(self) -> "SurrogateSteps":
+        from eign.strategies.surrogate_steps import SurrogateSteps  # and with it torch
 
-    def _pick(self, choice: Choice, data: Observations) -> Pick:
-        blind = self._rule.gradient and not data.has_grad.any()
-        return (_by(_ei) if blind else self._rule.pick)(choice)
-
-    def _kind(self, data: Observations) -> Kind:
-        gradients = bool(data.has_grad.any()) and (self._is_joint or self._rule.gradient)
-        return Kind(self._is_joint, gradients)
+        return SurrogateSteps(self._name, self._is_joint, RULES[self._name].gradient)

@@ -20,23 +20,33 @@ class Computable:
     as large as that can be, and those far below are none.
     """
 
-    def __init__(self, data: Observations) -> None:
-        """What was told, in the unit cube."""
-        spread = standardize_joint(data).y_scale
-        is_ordinary = 1.0 / _ORDINARY <= spread <= _ORDINARY
+    def __init__(self, data: Observations, *, spread: float | None = None) -> None:
+        """What was told, in the unit cube.
+
+        Args:
+            data: What was told.
+            spread: Of the values, where it is given and not learned from them; what is beyond any relation to it is
+                as large as that can be, or 0, and the units stay as they are.
+        """
+        is_given, spread = spread is not None, standardize_joint(data).y_scale if spread is None else spread
+        is_ordinary = is_given or 1.0 / _ORDINARY <= spread <= _ORDINARY
         # The unit is mantissa times two to the exponent, as `np.frexp` gives it.
         self._unit: Factor = (np.array(0.5), np.array(1 if is_ordinary else np.frexp(spread)[1] + 1))
         size = spread if is_ordinary else 1.0
-        slopes = np.abs(grad := self._inside(data.grad, 1))
-        is_far = bool(((slopes > _ORDINARY * size) | ((slopes < size / _ORDINARY) & (slopes > 0.0))).any())
+        most, least = _ORDINARY * size, size / _ORDINARY
+        y, slopes = self._inside(data.y, 1), np.abs(grad := self._inside(data.grad, 1))
+        is_far = bool(((slopes > most) | ((slopes < least) & (slopes > 0.0))).any())
+        if is_given:
+            near = np.clip(np.where(np.abs(y) < least, 0.0, y), -most, most)
+            is_far, y = is_far or not np.array_equal(near, y, equal_nan=True), near
         self.is_extreme: Final = is_far or not is_ordinary
         """Whether anything differs from what was told."""
         if not self.is_extreme:
             self.data = data
             return
-        grad = np.clip(np.where(slopes < size / _ORDINARY, 0.0, grad), -_ORDINARY * size, _ORDINARY * size)
-        variances = (np.minimum(self._inside(part, 2), (_ORDINARY * size) ** 2) for part in (data.y_var, data.grad_var))
-        self.data = Observations(data.x, self._inside(data.y, 1), np.where(data.has_grad, grad, np.nan), *variances)
+        grad = np.clip(np.where(slopes < least, 0.0, grad), -most, most)
+        variances = (np.minimum(self._inside(part, 2), most * most) for part in (data.y_var, data.grad_var))
+        self.data = Observations(data.x, y, np.where(data.has_grad, grad, np.nan), *variances)
 
     def _inside(self, values: Array, power: int) -> Array:
         return times_power(values, self._unit, -power)

@@ -4,7 +4,7 @@ Everything here is in the unit cube and maximises.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, final
 
@@ -136,11 +136,13 @@ class Belief:
         model: The surrogate of what was told.
         acquisition: What the next point is to maximise; None where a method looks for something else.
         x: The point that the method finds, `d`.
+        in_told_units: From the model's values, and differences of them, to the units of what was told.
     """
 
     model: Surrogate
     acquisition: Acquisition | None
     x: Array
+    in_told_units: Callable[[Array], Array] = np.asarray
 
 
 class Strategy(ABC):

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 
 from eign._version import __version__
 from eign.arrays import whole_number
-from eign.constraints import Limits, LinearRows
+from eign.constraints import FEASIBILITY_TOL, Limits, LinearRows
 from eign.space import Box
 from eign.study.gradient_check.check import GradientCheck, checked_mode
 
+# What definitions of earlier formats lack.
+_ADDED: Final = ("budget", "constraints", "linear", "feasibility_tol")
 Seed = int | np.random.Generator | np.random.RandomState | None
 
 
@@ -45,6 +47,7 @@ class Definition:
         versions: Of the packages that began the study, for information: the same bits come from the same versions.
         constraints: The black-box constraints, user units.
         linear: The known linear constraints, user units.
+        feasibility_tol: By how much of its scale a constraint may be violated at a feasible point.
     """
 
     box: Box
@@ -56,6 +59,7 @@ class Definition:
     versions: Mapping[str, str] = field(default_factory=_versions)
     constraints: Limits = field(default_factory=Limits)
     linear: LinearRows = field(default_factory=LinearRows)
+    feasibility_tol: float = FEASIBILITY_TOL
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal definition."""
@@ -69,6 +73,7 @@ class Definition:
             "versions": dict(self.versions),
             "constraints": self.constraints.to_json(),
             "linear": self.linear.to_json(),
+            "feasibility_tol": self.feasibility_tol,
         }
 
     @classmethod
@@ -79,7 +84,7 @@ class Definition:
             ValueError: it described none.
         """
         needed = {"box", "method", "seed", "maximize", "check_gradients", "versions"}
-        if not needed <= set(stored) <= {*needed, "budget", "constraints", "linear"}:
+        if not needed <= set(stored) <= {*needed, *_ADDED}:
             expected = ", ".join(cls.__slots__)
             raise ValueError(f"expected a definition stored as {expected}, got {', '.join(map(str, stored))}")
         method, seed, maximize, versions = (stored[name] for name in ("method", "seed", "maximize", "versions"))
@@ -94,7 +99,8 @@ class Definition:
         box = Box.from_json(stored["box"])
         if len(linear) and linear.A.shape[1] != box.dim:
             raise ValueError(f"the linear constraints have {linear.A.shape[1]} coordinates, and the box {box.dim}")
-        return cls(box, method, seed, maximize, mode, budget, versions, limits, linear)
+        tol = checked_feasibility_tol(stored.get("feasibility_tol", FEASIBILITY_TOL))
+        return cls(box, method, seed, maximize, mode, budget, versions, limits, linear, tol)
 
 
 def checked_budget(budget: Any) -> int | None:
@@ -109,6 +115,17 @@ def checked_budget(budget: Any) -> int | None:
     if (count := whole_number(exact, least=1)) is None:
         raise ValueError(f"budget={budget!r}, expected the number of evaluations: a whole number, at least 1")
     return count
+
+
+def checked_feasibility_tol(tol: Any) -> float:
+    """By how much of its scale a constraint may be violated, if that is a number.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(tol, bool) or not isinstance(tol, int | float) or not 0.0 <= tol < float("inf"):
+        raise ValueError(f"feasibility_tol={tol!r}, expected a number, at least 0; 1e-6 is a millionth of the scale")
+    return float(tol)
 
 
 def checked_seed(seed: Seed) -> int:

@@ -10,10 +10,12 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from eign.arrays import Array, whole_number
+from eign.constraints import FEASIBILITY_TOL, Limits, LinearRows
 from eign.evaluation import Jacobian, Task
 from eign.interrupts import orderly_end
 from eign.space import Box
 from eign.strategies import strategy
+from eign.study.constraint_forms import Constraints, read_constraints
 from eign.study.definition import Seed, checked_budget
 from eign.study.gradient_check.check import GradientCheck
 from eign.study.handle import handle
@@ -68,6 +70,8 @@ def minimize(
     check_gradients: GradientCheck = "probe",
     timeout: float | None = None,
     polish: bool | int = False,
+    constraints: Any = None,
+    feasibility_tol: float = FEASIBILITY_TOL,
 ) -> OptimizeResult:
     """The global minimum of an expensive function in a box.
 
@@ -96,7 +100,8 @@ def minimize(
         tol: Stop when the projected gradient at the best point (unit cube) and what the method expects of its last
             d + 1 points are at most `tol` times the spread of the values, and the last 5 (d + 1) evaluations gained
             no more than that; 1e-4 is a good start. A few huge values do not count for the spread. A method that
-            expects no improvement is judged by the others alone, and so is a function without gradients.
+            expects no improvement is judged by the others alone, and so is a function without gradients. With
+            constraints the KKT residual takes the place of the projected gradient, and x has to be feasible.
         on_error: What to do when `fun` raises: "raise", with the result so far as the exception's `partial_result`,
             or "fail" to record a failed evaluation and go on.
         progress: Show a bar with best value, gradient norm, evaluations, how many are running, and time left.
@@ -109,11 +114,19 @@ def minimize(
             its own for that, also with one worker.
         polish: Keep the last evaluations for L-BFGS-B from the best point, which finds digits that no model resolves:
             a number of them, or True for a fifth of the budget. The run ends when nothing more is to be gained.
+        constraints: As in SciPy: `NonlinearConstraint`, `LinearConstraint`, SLSQP's dicts, or a list of these; their
+            functions are called where `fun` is and count as one evaluation with it. Or limits of what `fun` itself
+            returns in an `eign.Evaluation`: {"stress": (None, 250.0)} by name, pairs (lower, upper), or a number of
+            constraints that are each to be at most 0. Every suggestion satisfies linear constraints; a black-box
+            constraint is learned like the objective, with its gradient where there is one.
+        feasibility_tol: By how much of its scale a constraint may be violated at a point that counts as feasible.
 
     Returns:
         With x, fun, jac, nfev, njev, nit, success, status, message, history (`eign.Observations`), reasons and maximize
         (whether it did). Ctrl-C returns the best so far and ends the workers. `success`: converged, or the budget used
-        as asked.
+        as asked, and x feasible. With constraints x is the best feasible point, else the least violated one, and there
+        are constr (values), constr_jac, constr_names, constr_violation and maxcv (the largest violation) and
+        multipliers.
     """
     return _run(**locals(), maximizing=False)  # the signature is spelt out twice for editors, and forwarded once
 
@@ -140,6 +153,8 @@ def maximize(
     check_gradients: GradientCheck = "probe",
     timeout: float | None = None,
     polish: bool | int = False,
+    constraints: Any = None,
+    feasibility_tol: float = FEASIBILITY_TOL,
 ) -> OptimizeResult:
     """The global maximum of an expensive function in a box; all else is as for `minimize`."""
     return _run(**locals(), maximizing=True)
@@ -166,6 +181,8 @@ def _run(
     check_gradients: GradientCheck,
     timeout: float | None,
     polish: bool | int,
+    constraints: Any,
+    feasibility_tol: float,
     maximizing: bool,
 ) -> OptimizeResult:
     """Check everything, then evaluate until there is a reason to stop."""
@@ -177,10 +194,15 @@ def _run(
         raise ValueError(f"options: SciPy's {name} is {_SCIPY_OPTIONS[name].format((options or {})[name])} here")
     if resume and storage is None:
         raise ValueError("resume=True: expected storage=, the file of the study to go on with")
-    task = Task(fun, jac, args if isinstance(args, tuple) else (args,))
     box = _box(bounds)
     evaluations, first = checked_budget(budget) or 20 + 20 * box.dim, _first_points(x0, box)
+    allowed = _constraints(constraints, box, first, named=isinstance(bounds, Mapping))
+    _check_inside(first, allowed.linear)
+    further = args if isinstance(args, tuple) else (args,)
+    task = Task(fun, jac, further, allowed.functions, allowed.outputs)
     reserved = _reserved(polish, evaluations)
+    if reserved and (len(allowed.limits) or len(allowed.linear)):
+        raise ValueError("polish: L-BFGS-B knows no constraints; leave it out, method 'auto' finds the last digits")
     study = _begun_or_resumed if resume else Optimizer
     with (
         orderly_end(),
@@ -194,6 +216,9 @@ def _run(
             options=options,
             check_gradients=check_gradients,
             budget=evaluations,
+            constraints=allowed.limits if len(allowed.limits) else None,
+            linear=allowed.linear if len(allowed.linear) else None,
+            feasibility_tol=feasibility_tol,
         ) as optimizer,
         Progress(evaluations, maximize=maximizing) if progress else nullcontext() as bar,
     ):
@@ -223,6 +248,31 @@ def _box(bounds: Any) -> Box:
             message = f"{error}; a starting point is given by name, x0=..."
             raise type(error)(message) from None
         raise
+
+
+def _constraints(given: Any, box: Box, first: list[Array], *, named: bool) -> Constraints:
+    """The constraints; a function of which nobody says how many values it returns is called once to find out."""
+    if given is None:
+        return read_constraints(None, box)
+    x = first[0] if first else box.from_unit(np.full(box.free_dim, 0.5))
+    return read_constraints(given, box, point=box.as_dict(x) if named else x.copy())
+
+
+def _check_inside(first: list[Array], rows: LinearRows) -> None:
+    """Refuse first points outside the linear constraints: nothing is evaluated there.
+
+    Raises:
+        ValueError: there is one.
+    """
+    for x in first if len(rows) else ():
+        outside = rows.violation(x)
+        allowed = np.where(rows.is_equality, 1e-9 * (np.abs(rows.A) @ np.abs(x)), 0.0)
+        if (outside > allowed).any():
+            row = int(np.argmax(outside - allowed))
+            raise ValueError(
+                f"x0 = {x.tolist()} violates the linear constraint {rows.labels[row]!r} by {outside[row]:.3g}; "
+                "nothing is evaluated outside linear constraints"
+            )
 
 
 def _reporting(callback: Callable[..., object]) -> Callable[[OptimizeResult], object]:
@@ -265,6 +315,9 @@ def _resumed(
     options: Mapping[str, Any] | None,
     check_gradients: GradientCheck,  # noqa: ARG001  # what the study began with holds
     budget: int,  # noqa: ARG001  # a run may go on for longer than was planned
+    constraints: Limits | None,
+    linear: LinearRows | None,
+    feasibility_tol: float,
 ) -> Optimizer:
     """The study in the file, if it is the one that is asked for.
 
@@ -273,9 +326,27 @@ def _resumed(
     """
     checked = strategy(method).checked_options(box.free_dim, options, method=method)
     study = Optimizer.resume(storage)
-    known, is_maximizing = handle(study).state.options, handle(study).definition.maximize
-    asked_for = {"bounds": box, "method": method, "maximize": maximize, "options": checked, "seed": seed}
-    stored = (study.box, study.method, is_maximizing, known, study.seed if seed is not None else None)
+    definition = handle(study).definition
+    asked_for = {
+        "bounds": box,
+        "method": method,
+        "maximize": maximize,
+        "options": checked,
+        "seed": seed,
+        "constraints": constraints or Limits(),
+        "linear constraints": linear or LinearRows(),
+        "feasibility_tol": feasibility_tol,
+    }
+    stored = (
+        study.box,
+        study.method,
+        definition.maximize,
+        handle(study).state.options,
+        study.seed if seed is not None else None,
+        definition.constraints,
+        definition.linear,
+        definition.feasibility_tol,
+    )
     for (name, asked), there in zip(asked_for.items(), stored, strict=True):
         if asked != there:
             study.close()

@@ -9,16 +9,19 @@ from typing import Any, Self, final
 import numpy as np
 
 from eign.arrays import Array, whole_number
-from eign.constraints import Limits, LinearRows
-from eign.data import Numbers, Observations
+from eign.constraints import FEASIBILITY_TOL, Limits, LinearRows
+from eign.data import Numbers, Observations, constraint_gradients, constraint_values
+from eign.region import region_in
 from eign.space import SAME_POINT, Box
 from eign.strategies.registry import check_handled, strategy
-from eign.study.definition import Definition, Seed, checked_budget, checked_seed
+from eign.study.constraint_forms import read_constraints
+from eign.study.definition import Definition, Seed, checked_budget, checked_feasibility_tol, checked_seed
 from eign.study.gradient_check.check import GradientCheck, checked_mode
 from eign.study.outlook import Outlook
 from eign.study.storage.file_format import Contents, StorageError, damaged
 from eign.study.storage.study_file import StudyFile, as_path, read_study
 from eign.study.study import Study
+from eign.study.told import by_coordinate, with_told_constraints
 
 
 @final
@@ -30,11 +33,19 @@ class Best:
         x: In user units `d`.
         y: The value observed there.
         grad: The gradient observed there `d`, NaN where it is missing.
+        constraints: The values of the constraints observed there `m`.
+        constraint_grads: Their gradients `m x d`.
+        violation: By how much the most violated constraint is violated, in its units; NaN if one is not known.
+        is_feasible: Whether all constraints hold, up to `feasibility_tol` of their scales.
     """
 
     x: Array
     y: float
     grad: Array
+    constraints: Array
+    constraint_grads: Array
+    violation: float
+    is_feasible: bool
 
 
 @final
@@ -62,8 +73,9 @@ class Optimizer:
         options: Mapping[str, Any] | None = None,
         check_gradients: GradientCheck = "probe",
         budget: float | None = None,
-        constraints: Limits | None = None,
-        linear: LinearRows | None = None,
+        constraints: Any = None,
+        linear: Any = None,
+        feasibility_tol: float = FEASIBILITY_TOL,
     ) -> None:
         """Start a study.
 
@@ -79,19 +91,35 @@ class Optimizer:
                 next to one that was told, after three evaluations per coordinate: cheap beside a search that a wrong
                 gradient ruins. "passive" looks at the method's own points alone and misses more. False: no check.
             budget: Evaluations in all that are planned, as a hint; None if that is open.
-            constraints: The black-box constraints.
-            linear: Known linear constraints.
+            constraints: Limits of what is told beside the value: {"stress": (None, 250.0)} by name, pairs (lower,
+                upper) without names, or a number of constraints that are each to be at most 0. An equality has lower
+                == upper; None is an open side. LinearConstraint of SciPy may be among them, as for `linear`.
+            linear: Known linear constraints, which every suggestion satisfies: `scipy.optimize.LinearConstraint`,
+                (A, lower, upper), or a list of these.
+            feasibility_tol: By how much of its scale a constraint may be violated at a point that counts as feasible;
+                the scale is the median distance of its first 32 values from the limit.
 
         Raises:
             FileExistsError: there is such a file already; see `resume`.
+            ValueError: an argument is wrong, the method takes no such constraints, or the linear ones leave no point.
         """
         box = bounds if isinstance(bounds, Box) else Box(bounds)
         _check_resolution(box)
         mode, count = checked_mode(check_gradients), checked_budget(budget)
-        limits, rows = constraints or Limits(), linear or LinearRows()
+        limits, rows, *_ = read_constraints(constraints, box, linear=linear)
+        tol = checked_feasibility_tol(feasibility_tol)
+        region_in(box, rows)  # raises where they leave nothing
         check_handled(method, constraints=len(limits) > 0, linear=len(rows) > 0)
         definition = Definition(
-            box, method, checked_seed(seed), bool(maximize), mode, count, constraints=limits, linear=rows
+            box,
+            method,
+            checked_seed(seed),
+            bool(maximize),
+            mode,
+            count,
+            constraints=limits,
+            linear=rows,
+            feasibility_tol=tol,
         )
         state = strategy(method).start(box, options, definition.seed, method=method, limits=limits, linear=rows)
         self._study = Study(definition, state)
@@ -152,6 +180,11 @@ class Optimizer:
         grad: Numbers | Mapping[str, float] | None = None,
         y_var: Numbers | None = None,
         grad_var: Numbers | Mapping[str, float] | None = None,
+        *,
+        constraints: Any = None,
+        constraint_grads: Any = None,
+        constraint_vars: Any = None,
+        constraint_grad_vars: Any = None,
     ) -> None:
         """Report evaluations, in any order, also of points that were never asked for.
 
@@ -162,6 +195,11 @@ class Optimizer:
             grad: Its gradient (d,), or (n, d); None or NaN where it is missing.
             y_var: Variance of the noise on y, if known.
             grad_var: Variance of the noise on the gradient, if known.
+            constraints: Values of the constraints, (m,) for one point or (n, m), or a dict by name; None or NaN where
+                one is missing.
+            constraint_grads: Their gradients, (m, d) or (n, m, d), or a dict by name; None where one is missing.
+            constraint_vars: Variances of the noise on their values, as those or one number.
+            constraint_grad_vars: Variances of the noise on their gradients, as those or one number.
 
         Raises:
             ValueError: a point is outside the box or a shape is wrong; nothing is recorded then.
@@ -169,12 +207,24 @@ class Optimizer:
                 written by the next call that can: `ask`, `tell` or `close`.
         """
         if isinstance(x, Observations):
-            if any(part is not None for part in (y, grad, y_var, grad_var)):
+            others = (constraints, constraint_grads, constraint_vars, constraint_grad_vars)
+            if any(part is not None for part in (y, grad, y_var, grad_var, *others)):
                 raise TypeError("Observations have their values and gradients with them: tell(observations)")
             self._study.tell(x)
             return
-        slope, spread = self._by_coordinate(grad, "grad"), self._by_coordinate(grad_var, "grad_var")
-        self._study.tell(Observations.empty(self.box.dim).append(self._point(x), y, slope, y_var, spread))
+        slope, spread = by_coordinate(grad, self.box, "grad"), by_coordinate(grad_var, self.box, "grad_var")
+        point = self._point(x)
+        told = with_told_constraints(
+            Observations.empty(self.box.dim).append(point, y, slope, y_var, spread),
+            self.box,
+            self.constraints,
+            values=constraints,
+            gradients=constraint_grads,
+            variances=constraint_vars,
+            gradient_variances=constraint_grad_vars,
+            single=np.ndim(point) < 2,
+        )
+        self._study.tell(told)
 
     def retract(self, x: Numbers | Mapping[str, float]) -> int:
         """Take back what was told at a point, as if it had never been; returns how many evaluations that were.
@@ -197,13 +247,34 @@ class Optimizer:
 
     @property
     def best(self) -> Best:
-        """The best point observed; with noise, the one with the best posterior mean among those observed.
+        """The best feasible point observed, else the least violated; with noise, the best by posterior mean.
 
         Raises:
             ValueError: no value has been told yet.
         """
-        row, history = self._study.best_row(), self._study.history
-        return Best(np.array(history.x[row]), float(history.y[row]), np.array(history.grad[row]))
+        row = self._study.best_row()
+        seen = self._study.history[row]
+        values = constraint_values(seen)[0]
+        violations = self._study.violations()[1][row]
+        return Best(
+            np.array(seen.x[0]),
+            float(seen.y[0]),
+            np.array(seen.grad[0]),
+            values,
+            constraint_gradients(seen)[0],
+            float(np.max(violations, initial=0.0)),
+            bool(self._study.is_feasible()[row]),
+        )
+
+    @property
+    def constraints(self) -> Limits:
+        """Names and limits of the constraints that are told."""
+        return self._study.definition.constraints
+
+    @property
+    def linear(self) -> LinearRows:
+        """The known linear constraints."""
+        return self._study.definition.linear
 
     @property
     def history(self) -> Observations:
@@ -251,20 +322,11 @@ class Optimizer:
     def _point(self, x: Any) -> Any:
         return self.box.from_dict(x) if isinstance(x, Mapping) else x
 
-    def _by_coordinate(self, values: Numbers | Mapping[str, float] | None, what: str) -> Numbers | None:
-        """What a dict gives by name, in the order of the coordinates; anything else as it is."""
-        if not isinstance(values, Mapping):
-            return values
-        names = self.box.names or ()
-        unknown = [name for name in values if name not in names]
-        if unknown:
-            raise ValueError(f"{what} has unknown names {unknown}, expected some of {list(names)}")
-        return [values.get(name) for name in names]
-
     def __repr__(self) -> str:
         study = self._study
         goal = "maximize" if study.definition.maximize else "minimize"
-        best = f", best {self.best.y:.6g}" if study.history.has_y.any() else ""
+        infeasible = "" if not study.history.has_y.any() or self.best.is_feasible else " (infeasible)"
+        best = f", best {self.best.y:.6g}{infeasible}" if study.history.has_y.any() else ""
         where = "" if study.file is None else f", storage {str(study.file.path)!r}"
         counts = f"{len(study.history)} told, {len(study.pending.reasons)} pending"
         return f"<Optimizer {goal} {self.box.dim}-d, method {self.method!r}, {counts}{best}{where}>"

@@ -45,7 +45,8 @@ class Outlook:
         points = torch.from_numpy(self.box.to_unit(x))
         with torch.no_grad():
             mean, variance = self.belief.model.moments(points)[:2]
-        return Prediction(self.sign * mean.numpy(), np.sqrt(variance.numpy()))
+        told = self.belief.in_told_units
+        return Prediction(self.sign * told(mean.numpy()), told(np.sqrt(variance.numpy())))
 
     def acquisition(self, x: ArrayLike) -> Array | None:
         """What the next point is to maximise, at the points (n, d); None if the method looks for something else.

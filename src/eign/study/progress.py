@@ -44,6 +44,8 @@ class Progress:
         if history.has_y.any():
             point = optimizer.best
             parts.append(f"best {point.y:.6g}")
+            if not point.is_feasible:
+                parts.append(f"violation {point.violation:.2g}")
             known = point.grad[np.isfinite(point.grad)]
             if len(known):
                 parts.append(f"|gradient| {math.hypot(*known.tolist()):.2g}")

@@ -17,6 +17,7 @@ from eign.arrays import Array
 from eign.evaluation import Evaluation, Raised, Task
 from eign.interrupts import uninterrupted
 from eign.space import contains
+from eign.study.feasibility import constraint_fields, least_violation
 from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 from eign.study.pending import TOLD
@@ -40,6 +41,7 @@ class Status(IntEnum):
     INTERRUPTED = 3
     NOTHING_KNOWN = 4
     ERROR = 5
+    NOTHING_FEASIBLE = 6
 
 
 class LostWorkerWarning(UserWarning):
@@ -108,7 +110,7 @@ class Run:
         self._finish_running()
         if not self.optimizer.history.has_y.any():
             return Status.NOTHING_KNOWN, _all_failed(len(self.optimizer.history))
-        return self._polished() if self.polish else (Status.BUDGET, self._used_up())
+        return self._polished() if self.polish else self._at_the_end()
 
     def _submit(self, x: Array) -> None:
         """Start an evaluation."""
@@ -121,8 +123,12 @@ class Run:
         while self._running:
             self._take_answers()
 
-    def _used_up(self) -> str:
-        return f"the budget of {self.budget} evaluation{'s' if self.budget > 1 else ''} is used"
+    def _at_the_end(self) -> tuple[Status, str]:
+        """Why a run ends that has used its budget."""
+        used = f"the budget of {self.budget} evaluation{'s' if self.budget > 1 else ''} is used"
+        if self.optimizer.best.is_feasible:
+            return Status.BUDGET, used
+        return Status.NOTHING_FEASIBLE, f"{used}, and nothing feasible was found: {least_violation(self.optimizer)}"
 
     def _take_answers(self) -> tuple[Status, str] | None:
         """Wait for an answer and record all that have come; a reason to stop, if there is one.
@@ -148,10 +154,10 @@ class Run:
         """What SciPy's users expect; x and fun are NaN if nothing is known."""
         history = self.optimizer.history
         dim = history.dim
-        x, y, grad = np.full(dim, np.nan), np.nan, np.full(dim, np.nan)
+        x, y, grad, is_feasible = np.full(dim, np.nan), np.nan, np.full(dim, np.nan), False
         if history.has_y.any():
             best = self.optimizer.best
-            x, y, grad = best.x, best.y, best.grad
+            x, y, grad, is_feasible = best.x, best.y, best.grad, best.is_feasible
         result = OptimizeResult()
         result.update(
             x=x,
@@ -160,12 +166,13 @@ class Run:
             nfev=len(history),
             njev=self._gradients(),
             nit=sum(reason != TOLD for reason in self.optimizer.reasons),
-            success=status in (Status.BUDGET, Status.CONVERGED),
+            success=status in (Status.BUDGET, Status.CONVERGED) and is_feasible,
             status=int(status),
             message=message,
             history=history,
             reasons=self.optimizer.reasons,
             maximize=handle(self.optimizer).definition.maximize,
+            **constraint_fields(self.optimizer),
         )
         return result
 
@@ -193,7 +200,17 @@ class Run:
         self._tell(x, outcome)
 
     def _tell(self, x: Array, told: Evaluation) -> None:
-        self.optimizer.tell(x, told.value, told.gradient, told.value_variance, told.gradient_variance)
+        self.optimizer.tell(
+            x,
+            told.value,
+            told.gradient,
+            told.value_variance,
+            told.gradient_variance,
+            constraints=told.constraints,
+            constraint_grads=told.constraint_gradients,
+            constraint_vars=told.constraint_variances,
+            constraint_grad_vars=told.constraint_gradient_variances,
+        )
 
     def _explained(self, error: Exception, x: Array) -> Exception:
         point = x.tolist() if self.optimizer.box.names is None else self.optimizer.box.as_dict(x)
@@ -222,7 +239,10 @@ class Run:
         """A line for each evaluation, for who configures Python's logging."""
         history, reasons = self.optimizer.history, self.optimizer.reasons
         if _LOGGER.isEnabledFor(logging.INFO) and len(history):
-            best = f"{self.optimizer.best.y:.10g}" if history.has_y.any() else "-"
+            known = self.optimizer.best if history.has_y.any() else None
+            best = "-" if known is None else f"{known.y:.10g}"
+            if known is not None and not known.is_feasible:
+                best += f", infeasible by {known.violation:.3g}"
             value = f"{history.y[-1]:.10g}" if history.has_y[-1] else "failed"
             _LOGGER.info("evaluation %d (%s): %s, best %s", len(history), reasons[-1], value, best)
 
@@ -236,16 +256,20 @@ class Run:
             return None
         study = handle(self.optimizer)
         slope, gain = study.convergence()
-        measured = {"projected gradient": slope, "expected improvement": gain}
+        if not self.optimizer.history.has_y.any() or not self.optimizer.best.is_feasible:
+            return None
+        steepness = "KKT residual" if study.is_constrained else "projected gradient"
+        measured = {steepness: slope, "expected improvement": gain}
         known = {name: value for name, value in measured.items() if value is not None}
         if not known or any(value > self.tol for value in known.values()):
             return None
         if (slope is None and self._gradients()) or (gain is None and study.strategy.expects_improvement):
             return None
-        if not is_stalled(study.data, self.tol):
+        if not is_stalled(study.feasible_data(), self.tol):
             return None
         listed = " and ".join(f"{name} {value:.1e}" for name, value in known.items())
-        return f"converged: {listed} at most tol = {self.tol:g}"
+        to_where = " to a KKT point" if study.is_constrained and slope is not None else ""
+        return f"converged{to_where}: {listed} at most tol = {self.tol:g}"
 
     def _polished(self) -> tuple[Status, str]:
         """Go on with L-BFGS-B from the best point, one evaluation after the other, until it or the budget ends."""
@@ -253,7 +277,7 @@ class Run:
         # Without its own points, so that a resumed run starts where the first one did.
         searched = study.data[[row for row, reason in enumerate(study.reasons) if reason != POLISH]]
         if not searched.has_y.any():
-            return Status.BUDGET, self._used_up()
+            return self._at_the_end()
         start = np.array(searched.x[np.where(searched.has_y, searched.y, -np.inf).argmax()])
         step = first_step(searched, start)
         while len(self.optimizer.history) < self.budget:
@@ -267,7 +291,7 @@ class Run:
             while self._running:
                 if (stop := self._take_answers()) is not None and stop[0] is not Status.CONVERGED:
                     return stop
-        return Status.BUDGET, self._used_up()
+        return self._at_the_end()
 
 
 def _all_failed(count: int) -> str:

@@ -3,13 +3,14 @@ r"""When a search may stop: nothing is left to gain near the best point, and not
 | symbol | meaning |
 |---|---|
 | s | what values differ by: from the best to the fourth worst of five, so that a few huge values do not count |
-| g | norm of the projected gradient at the best point, in the unit cube |
+| g | norm of the projected gradient at the best point, in the unit cube; with constraints its KKT residual |
 | e | the largest improvement that the method expected of any of its last d + 1 points |
 | k | evaluations since the best value improved by more than tol s |
 
 A search has converged if :math:`g \le \mathrm{tol}\,s`, :math:`e \le \mathrm{tol}\,s` and :math:`k \ge 5 (d + 1)`. The
 first is about the basin, the others about the rest of the box, as far as the method has looked: a basin that it knows
-nothing of is no reason to go on. A constrained problem would have its KKT residual in the place of g.
+nothing of is no reason to go on. With constraints all values are those of feasible points, and an infeasible best point
+has not converged.
 """
 
 from typing import Final, NamedTuple
@@ -18,7 +19,6 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
-from eign.formulas.optimality_numpy import projected_gradient
 
 _WORST_SHARE: Final = 0.2
 _PATIENCE: Final = 5
@@ -36,18 +36,17 @@ class Convergence(NamedTuple):
     expected_improvement: float | None
 
 
-def convergence(data: Observations, best: int, gains: list[float]) -> Convergence:
+def convergence(data: Observations, norm: float, gains: list[float]) -> Convergence:
     """Of observations in the unit cube that are maximised.
 
     Args:
-        data: All that was told.
-        best: The row of the best point.
+        data: All that was told; infeasible points without a value.
+        norm: g, NaN if it is not known.
         gains: What the method expected of the points that it proposed, where it did.
     """
     scale = spread(data)
     if scale is None:
         return Convergence(None, None)
-    norm = float(np.linalg.norm(projected_gradient(data.x[best], data.grad[best])))
     expected = max(gains[-(data.dim + 1) :]) / scale if len(gains) > data.dim else None
     return Convergence(norm / scale if np.isfinite(norm) else None, expected)
 

@@ -16,9 +16,11 @@ from typing import Any, final
 import numpy as np
 
 from eign.arrays import Array, Mask, as_floats
-from eign.data import Numbers, Observations, to_unit
+from eign.constraints import best_row, relative_excess
+from eign.data import Numbers, Observations, constraint_values, to_unit
 from eign.interrupts import uninterrupted
 from eign.numerics.threads import pinned_threads
+from eign.region import Region, region_in, user_point
 from eign.space import SAME_POINT, Box
 from eign.strategies.design import design_point
 from eign.strategies.registry import strategy
@@ -28,6 +30,7 @@ from eign.study.events import Ask, Event, Retract, Tell, event_from_json
 from eign.study.gradient_check.check import PROBE, new_faults, probe_point
 from eign.study.gradient_check.faults import GradientWarning, message
 from eign.study.gradient_check.neighbours import NearPairs
+from eign.study.optimality import steepness
 from eign.study.pending import Pending
 from eign.study.stopping import Convergence, convergence
 from eign.study.storage.file_format import StorageError
@@ -57,6 +60,7 @@ class Study:
         self._before_proposal = (state, list(self._gains))
         self._is_restored = True
         self._best_row: int | None = None
+        self._excess: Array | None = None
         # What the gradient check has seen: each tell adds to it, so that none looks at everything again.
         self._near, self._probes = NearPairs(), 0
         self._warned = self._warned_of_contradiction = False
@@ -95,6 +99,15 @@ class Study:
     def box(self) -> Box:
         """The region that is searched."""
         return self.definition.box
+
+    @cached_property
+    def region(self) -> Region:
+        """The points of the unit cube that satisfy the linear constraints.
+
+        Raises:
+            EmptyRegion: there are none.
+        """
+        return region_in(self.box, self.definition.linear)
 
     @cached_property
     def strategy(self) -> Strategy:
@@ -144,7 +157,7 @@ class Study:
             self._before_proposal = (before, list(self._gains))
             self._state = replace(state, asked=before.asked)
             self._gains += [] if proposal.expected_improvement is None else [proposal.expected_improvement]
-            return proposal._replace(x=np.array(self.box.from_unit(proposal.x)))
+            return proposal._replace(x=self._user_points(proposal.x[None])[0])
 
     def withdraw(self) -> None:
         """Undo the last `propose`, right after it: its point will not be evaluated, and is no step of the method."""
@@ -187,23 +200,58 @@ class Study:
             self.file.close()
 
     def best_row(self) -> int:
-        """The row of the best point observed; with noise, of the one with the best posterior mean.
+        """The row of the best feasible point observed, else of the least violated; with noise, by posterior means.
 
         Raises:
             ValueError: no value has been told yet.
         """
         if self._best_row is None:
-            candidates = np.flatnonzero(self.data.has_y)
-            if not len(candidates):
+            if not self.data.has_y.any():
                 raise ValueError("there is no best point yet: no finite value has been told")
-            self._best_row = int(candidates[np.argmax(self._estimates()[candidates])])
+            values = np.where(self.data.has_y, self._estimates(), np.nan)
+            self._best_row = best_row(values, self.excess(), self.definition.feasibility_tol)
         return self._best_row
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether there are constraints of any kind."""
+        return bool(len(self.definition.constraints) or len(self.definition.linear))
+
+    def excess(self) -> Array:
+        """By how much each point violates the constraints, the largest in units of its scale `n`; inf if unknown."""
+        if self._excess is None:
+            self._excess = np.zeros(len(self.history))
+            if self.is_constrained:
+                _, violations, scales = self.violations()
+                self._excess = relative_excess(violations, scales)
+        return self._excess
+
+    def violations(self) -> tuple[list[str], Array, Array]:
+        """Of all constraints, black-box ones first: names, violations `n x m`, user units, and their scales `m`."""
+        limits, rows, box = self.definition.constraints, self.definition.linear, self.box
+        values = constraint_values(self.history)
+        violations, scales = limits.violation(values), limits.scales(values)
+        if not len(rows):
+            return list(limits.names), violations, scales
+        violations = np.concatenate([violations, rows.violation(self.history.x)], axis=1)
+        return [*limits.names, *rows.labels], violations, np.append(scales, rows.scales(box.lower, box.upper))
+
+    def is_feasible(self) -> Mask:
+        """Which points satisfy the constraints, up to the tolerance `n`."""
+        return np.asarray(self.excess() <= self.definition.feasibility_tol)
+
+    def feasible_data(self) -> Observations:
+        """What is known of the objective, in the unit cube, where infeasible points have no value."""
+        if not self.is_constrained:
+            return self.data
+        seen = self.data.objective
+        return Observations(seen.x, np.where(self.is_feasible(), seen.y, np.nan), seen.grad, seen.y_var, seen.grad_var)
 
     def convergence(self) -> Convergence:
         """How near the best point is to an optimum, as far as it is known."""
         if not self.data.has_y.any():
             return Convergence(None, None)
-        return convergence(self.data, self.best_row(), self._gains)
+        return convergence(self.feasible_data(), steepness(self), self._gains)
 
     def belief(self) -> Belief | None:
         """What the method believes of f and looks for next; changes nothing."""
@@ -258,7 +306,7 @@ class Study:
         self.log.append(event)
         self._state = state
         self._before_proposal = (state, list(self._gains))
-        self._best_row = None
+        self._best_row = self._excess = None
 
     def _check_not_a_view(self) -> None:
         if self.is_view:
@@ -270,9 +318,11 @@ class Study:
         with pinned_threads():
             mode, widths = self.definition.check_gradients, self._widths()
             probe = probe_point(mode, self.data, widths, pending, self._probes, self._near)
+        if probe is not None and len(self.definition.linear) and not self.region.contains(probe):
+            probe = None
         probes = np.empty((0, self.box.free_dim)) if probe is None else probe[None]
         proposals, state = self._proposals(state, np.concatenate([pending, probes]), count - len(probes))
-        points = self.box.from_unit(np.concatenate([probes, *(proposal.x[None] for proposal in proposals)]))
+        points = self._user_points(np.concatenate([probes, *(proposal.x[None] for proposal in proposals)]))
         reasons = (PROBE,) * len(probes) + tuple(proposal.reason for proposal in proposals)
         gains = (None,) * len(probes) + tuple(proposal.expected_improvement for proposal in proposals)
         self._record(Ask(points, reasons, gains), state)
@@ -300,8 +350,21 @@ class Study:
                 stacklevel=5,  # at the caller of ask
             )
         numbers = range(state.asked, state.asked + count)
-        points = [design_point(state.seed, state.dim, number) for number in numbers]
+        points = [self._spread_point(state, number) for number in numbers]
         return [Proposal(x, "fallback") for x in points], replace(state, asked=state.asked + count)
+
+    def _spread_point(self, state: State, number: int) -> Array:
+        """A point of a sequence that fills what is allowed, in the unit cube."""
+        if len(self.definition.linear):
+            return self.region.design_point(state.seed, number)
+        return design_point(state.seed, state.dim, number)
+
+    def _user_points(self, units: Array) -> Array:
+        """Points of the unit cube as they are handed out, `n x d`: linear constraints hold after rounding, too."""
+        rows = self.definition.linear
+        if not len(rows):
+            return self.box.from_unit(units)
+        return np.stack([user_point(u, rows, self.box, self.region) for u in units])
 
     def probes(self) -> int:
         """Points asked for to check the gradient."""
@@ -358,7 +421,7 @@ class Study:
     def __getstate__(self) -> dict[str, Any]:
         if self.file is not None:
             raise TypeError("a study in a file cannot be copied; look at it elsewhere with Optimizer.view(file)")
-        return {name: value for name, value in vars(self).items() if name not in ("_mutex", "strategy")}
+        return {name: value for name, value in vars(self).items() if name not in ("_mutex", "strategy", "region")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _mutex=threading.RLock())

@@ -5,6 +5,6 @@ A program takes a `CountedProblem` and evaluates it until it is stopped. Its nam
 """
 
 from eign_lab.rivals.counted import CountedProblem, Finished, sobol_design
-from eign_lab.rivals.programs import PROGRAMS, Program
+from eign_lab.rivals.programs import PROGRAM_OPTIONS, PROGRAMS, Program
 
-__all__ = ["PROGRAMS", "CountedProblem", "Finished", "Program", "sobol_design"]
+__all__ = ["PROGRAMS", "PROGRAM_OPTIONS", "CountedProblem", "Finished", "Program", "sobol_design"]

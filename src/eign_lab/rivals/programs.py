@@ -1,6 +1,6 @@
-"""Searches of other packages, as a user with gradients would call them, within the same evaluations."""
+"""Searches of other packages, as a user would call them, within the same evaluations."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -167,6 +167,18 @@ def _cma_es(problem: CountedProblem) -> None:
             evolution.tell(list(generation), [-problem.in_cube(u)[0] for u in generation])
 
 
+def _botorch_ei(problem: CountedProblem) -> None:
+    from eign_lab.rivals.botorch_loop import optimize_with_botorch
+
+    optimize_with_botorch(problem, "ei")
+
+
+def _botorch_log_ei(problem: CountedProblem) -> None:
+    from eign_lab.rivals.botorch_loop import optimize_with_botorch
+
+    optimize_with_botorch(problem, "log-ei")
+
+
 PROGRAMS: Final[Mapping[str, Program]] = {
     "scipy/l-bfgs-b": lambda problem: _multistart(problem, designed=True),
     "scipy/l-bfgs-b-random": lambda problem: _multistart(problem, designed=False),
@@ -176,5 +188,13 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "nlopt/stogo": _stogo,
     "optimagic/tiktak": search_by_tiktak,
     "pycma/cma-es": _cma_es,
+    "botorch/ei": _botorch_ei,
+    "botorch/log-ei": _botorch_log_ei,
 }
 """By the package and what it calls the search."""
+
+PROGRAM_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
+    "botorch/ei": ("restarts", "raw_samples"),
+    "botorch/log-ei": ("restarts", "raw_samples"),
+}
+"""Settings of a problem that programs take, as registered methods do."""

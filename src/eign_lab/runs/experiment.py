@@ -8,18 +8,18 @@ it, so that a longer run begins as the shorter one.
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, final
 
 from eign.strategies import strategy
-from eign_lab.rivals import PROGRAMS, Program
+from eign_lab.rivals import PROGRAM_OPTIONS, PROGRAMS, Program
 from eign_lab.runs.plugins import load_function
 from eign_lab.runs.posed_problem import PosedProblem, pose, wrapped_name
 from eign_lab.runs.run_log import Goal
 
-RESULTS_VERSION: Final = 2
-"""Part of every key. Raise it when the same settings give other runs, so that old results are not taken for new."""
+FIRST_VERSION: Final = 2
+"""Of runs that do not say which version they are."""
 
 
 @final
@@ -103,6 +103,7 @@ class RunSpec:
         method, options: See `MethodSpec`.
         seed: Of the study.
         quick: Whether it is a trial of the machinery; such a run never counts as a result.
+        version: See `Experiment`.
     """
 
     problem: str
@@ -114,11 +115,12 @@ class RunSpec:
     seeded: bool = False
     design: str = ""
     quick: bool = False
+    version: int = FIRST_VERSION
 
     @property
     def key(self) -> str:
         """Sixteen hexadecimal digits, the same whenever all settings are."""
-        settings = json.dumps({"version": RESULTS_VERSION, **asdict(self)}, sort_keys=True, allow_nan=False)
+        settings = json.dumps(asdict(self), sort_keys=True, allow_nan=False)
         return hashlib.sha256(settings.encode()).hexdigest()[:16]
 
 
@@ -134,6 +136,8 @@ class Experiment:
         methods: With different labels.
         extra: Whether it goes beyond the paper's experiments; such ones run only when they are named.
         quick: Whether its runs are trials of the machinery, see `quick_version`.
+        version: Part of every key. Raise it when the same settings give other runs, so that old results are not taken
+            for new.
     """
 
     id: str
@@ -142,6 +146,7 @@ class Experiment:
     methods: tuple[MethodSpec, ...]
     extra: bool = False
     quick: bool = False
+    version: int = FIRST_VERSION
 
     def __post_init__(self) -> None:
         # Figures are written under this name: with `../` in it they would be elsewhere.
@@ -159,7 +164,7 @@ class Experiment:
         """The run of one problem, method and seed."""
         options = run_options(problem, method)
         given = (problem.options, problem.source, problem.seeded, problem.design)
-        return RunSpec(problem.name, method.method, seed, options, *given, self.quick)
+        return RunSpec(problem.name, method.method, seed, options, *given, self.quick, self.version)
 
     def pairs(self) -> Iterator[tuple[ProblemSpec, MethodSpec]]:
         """Every problem with every method."""
@@ -169,15 +174,17 @@ class Experiment:
 def run_options(problem: ProblemSpec, method: MethodSpec) -> dict[str, Any]:
     """The options of a method on a problem: what the problem says, as far as the method has it, and its own.
 
+    What the problem says of the surrogate belongs together: a method gets all of it, or nothing.
+
     >>> shekel = ProblemSpec("shekel-4", 12, 125, restarts=8, raw_samples=256)
     >>> run_options(shekel, MethodSpec("CMA-ES", "cma-es", {"sigma0": 0.2}))
     {'n_init': 12, 'sigma0': 0.2}
     """
-    if find_program(method.method) is not None:
-        return dict(method.options)
     search = {"n_init": problem.initial, "restarts": problem.restarts, "raw_samples": problem.raw_samples}
-    known = strategy(method.method).options
-    shared = {name: value for name, value in {**search, **problem.surrogate}.items() if name in known}
+    is_program = find_program(method.method) is not None
+    known = PROGRAM_OPTIONS.get(method.method, ()) if is_program else strategy(method.method).options
+    surrogate = problem.surrogate if set(problem.surrogate) <= set(known) else {}
+    shared = {name: value for name, value in {**search, **surrogate}.items() if name in known}
     return {**{name: value for name, value in shared.items() if value is not None}, **method.options}
 
 
@@ -195,6 +202,11 @@ def find_program(method: str) -> Program | None:
     if "/" in method and method not in PROGRAMS:
         raise ValueError(f"there is no program {method!r}; expected one of {', '.join(PROGRAMS)}")
     return PROGRAMS.get(method)
+
+
+def without_methods(experiment: Experiment, labels: Collection[str]) -> Experiment:
+    """The same without the methods of these labels, which it need not have."""
+    return replace(experiment, methods=tuple(method for method in experiment.methods if method.label not in labels))
 
 
 def quick_version(experiment: Experiment, *, evaluations: int = 2) -> Experiment:

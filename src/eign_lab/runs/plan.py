@@ -90,6 +90,8 @@ class Clock:
     def __init__(self, planned: Sequence[PlannedRun], done: Mapping[str, int]) -> None:
         """Of these runs, with the number of evaluations that each has already, which is the budget if it is done."""
         self._planned = {each.run.key: each for each in planned}
+        # Hashes, which thousands of runs would otherwise make anew after each.
+        self._kind = {key: replace(each.run, seed=0).key for key, each in self._planned.items()}
         self._share = {key: self._share_of(key, done.get(key, 0)) for key in self._planned}
         self._measured: defaultdict[str, _Measured] = defaultdict(_Measured)
 
@@ -97,7 +99,7 @@ class Clock:
         """A task of this run came back with so many evaluations in all, after so many seconds."""
         share = self._share_of(key, evaluations)
         gained, self._share[key] = share - self._share[key], share
-        measured = self._measured[self._kind(key)]
+        measured = self._measured[self._kind[key]]
         measured.seconds += seconds
         measured.runs += gained
         measured.nominal += gained * self._planned[key].nominal
@@ -122,15 +124,12 @@ class Clock:
 
     def _expected(self, key: str) -> float:
         """Seconds of the whole run."""
-        same = self._measured.get(self._kind(key), _Measured())
+        same = self._measured.get(self._kind[key], _Measured())
         if same.runs > 0.0:
             return same.seconds / same.runs
         nominal = sum(each.nominal for each in self._measured.values())
         seconds = sum(each.seconds for each in self._measured.values())
         return self._planned[key].nominal * (seconds / nominal if nominal > 0.0 else 1.0)
-
-    def _kind(self, key: str) -> str:
-        return replace(self._planned[key].run, seed=0).key
 
     def _share_of(self, key: str, evaluations: int) -> float:
         """Share of a run's work in its first evaluations: proposals get dearer as the data grow."""

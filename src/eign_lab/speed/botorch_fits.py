@@ -10,16 +10,13 @@ import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.gp_regression import SingleTaskGP
 from botorch.models.model_list_gp_regression import ModelListGP
-from gpytorch.constraints import GreaterThan  # type: ignore[import-untyped]
-from gpytorch.kernels import MaternKernel, ScaleKernel  # type: ignore[import-untyped]
 from gpytorch.mlls import ExactMarginalLogLikelihood, SumMarginalLogLikelihood  # type: ignore[import-untyped]
-from gpytorch.priors import GammaPrior, LogNormalPrior  # type: ignore[import-untyped]
 from gpytorch.settings import min_fixed_noise  # type: ignore[import-untyped]
 from torch import Tensor
 
 from eign.arrays import Array
-from eign.models.independent.map_objective import LENGTHSCALE_PRIOR, OUTPUTSCALE_PRIOR
 from eign.models.independent.model import JITTER
+from eign_lab.rivals.botorch_loop import paper_kernel
 
 Form = Literal["list", "batched"]
 FORMS: Final[tuple[Form, ...]] = ("list", "batched")
@@ -83,16 +80,7 @@ def posterior_and_gradient(peer: PeerModel, points: Tensor) -> Tensor:
 
 
 def _single(x: Tensor, targets: Tensor, *, batch: int) -> SingleTaskGP:
-    shape = torch.Size([batch] if batch > 1 else [])
-    prior = LogNormalPrior(*LENGTHSCALE_PRIOR)
-    inner = MaternKernel(
-        nu=2.5,
-        ard_num_dims=x.shape[-1],
-        batch_shape=shape,
-        lengthscale_prior=prior,
-        lengthscale_constraint=GreaterThan(1e-2, transform=None, initial_value=prior.mode),
-    )
-    kernel = ScaleKernel(inner, batch_shape=shape, outputscale_prior=GammaPrior(*OUTPUTSCALE_PRIOR))
+    kernel = paper_kernel(x.shape[-1], shape=torch.Size([batch] if batch > 1 else []))
     # GPyTorch takes no less than 1e-6 unless it is asked to.
     with warnings.catch_warnings(), min_fixed_noise(double_value=JITTER):
         warnings.simplefilter("ignore")

@@ -44,7 +44,7 @@ def test_a_run_that_raises_does_not_stop_the_others_and_is_tried_again(results, 
         raise FloatingPointError("no factor")
 
     with monkeypatch.context() as patch:
-        patch.setattr("eign.strategies.bayesian.fitted_surrogate", fail)
+        patch.setattr("eign.strategies.surrogate_steps.fitted_surrogate", fail)
         summary = run_planned(planned, results, InThisProcess(), Watcher())
     (title,) = summary.failed
     assert summary.finished == 1

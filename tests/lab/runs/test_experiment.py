@@ -48,20 +48,26 @@ def test_a_key_does_not_depend_on_the_order_of_settings_and_survives_json():
         {"options": {"alpha": 0.6, "n_init": 12}},
         {"seed": 4},
         {"quick": True},
+        {"version": 3},
     ],
 )
 def test_every_changed_setting_is_another_run(change):
     assert replace(RUN, **change).key != RUN.key
 
 
-def test_another_version_of_results_is_another_run(monkeypatch):
-    before = RUN.key
-    monkeypatch.setattr("eign_lab.runs.experiment.RESULTS_VERSION", 10**6)
-    assert RUN.key != before
+def test_a_run_without_a_version_is_of_the_first():
+    """Stored runs of before there were versions keep their keys."""
+    stored = {name: value for name, value in asdict(RUN).items() if name != "version"}
+    assert RunSpec(**stored).key == RUN.key == "246d8508a4f8139b"
+
+
+def test_the_paper_is_not_answered_by_runs_of_the_earlier_surrogate():
+    for experiment in EXPERIMENTS.values():
+        assert not keys(experiment) & keys(replace(experiment, version=2))
 
 
 def test_the_defaults_that_keys_do_not_contain():
-    """A key holds what was set. If a default changes here, raise RESULTS_VERSION: old runs had another one."""
+    """A key holds what was set. If a default changes here, raise the version of experiments that leave it out."""
     surrogate = {"kernel": "matern52", "noise": 0.0, "n_init": None}
     search = {"restarts": None, "raw_samples": None}
     expected = {
@@ -97,6 +103,15 @@ def test_a_method_gets_the_settings_that_it_knows():
         "kernel": "rbf",
     }
     assert run_options(problem, MethodSpec("", "sobol")) == {}
+    assert run_options(problem, MethodSpec("", "botorch/ei")) == {"restarts": 2, "raw_samples": 32}
+    assert run_options(problem, MethodSpec("", "scipy/basin-hopping")) == {}
+
+
+def test_settings_of_the_surrogate_are_taken_together_or_not_at_all():
+    matched = {"kernel": "rbf", "hyperparameters": {"lengthscale": 0.3, "outputscale": 1.0}}
+    problem = ProblemSpec("branin-2", 4, 9, surrogate=matched)
+    assert run_options(problem, MethodSpec("", "d-log-ei")) == {"n_init": 4, **matched}
+    assert "kernel" not in run_options(problem, MethodSpec("", "auto"))
 
 
 def test_wrappers_apply_in_their_own_order():

@@ -25,11 +25,6 @@ def test_reaches_the_optimum(name, budget, seed):
     assert gap(problems.get(name), budget, seed) < 1e-3
 
 
-def test_more_observations_than_rows():
-    """Values of all points, gradients of a few."""
-    assert gap(problems.get("branin-2"), 30, 0, rows=40) < 1e-3
-
-
 @pytest.mark.parametrize(
     "spoilt",
     [

@@ -30,6 +30,8 @@ UNITS: Final = (0.1, 1.0, 10.0)
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 # Values that differ by so many roundings are equal.
 _ROUNDINGS: Final = 4 * float(np.finfo(np.float64).eps)
+# Slopes in deviations of the values; fourth powers exist.
+_STEEPEST: Final = 1e50
 
 
 @final
@@ -45,25 +47,29 @@ class Output:
 
     def values(self, y: Array) -> Array:
         """What the model sees for y."""
-        return np.asarray((self._warped(y) - self.center) / self.spread)
+        with np.errstate(over="ignore"):
+            return np.clip((self._warped(y) - self.center) / self.spread, -LARGEST, LARGEST)
 
     def slope(self, y: Array) -> Array:
         """Its derivative by y."""
         z = self._z(y)
         bent = np.where(_bent(self.shape, z), 1.0 + np.abs(z), 1.0)
         # In this order, as the product of unit and spread may be too large for a number.
-        return np.asarray(1.0 / (bent * self.spread) / self.unit)
+        with np.errstate(over="ignore"):
+            return np.asarray(1.0 / np.minimum(bent * self.spread, LARGEST) / self.unit)
 
     def apply(self, data: Observations) -> Observations:
-        """The observations as the model sees them; gradients and noise to first order."""
+        """The observations as the model sees them; gradients and noise to first order.
+
+        Those beyond any relation to the values are as large as that can be: their squares must exist.
+        """
         slope = self.slope(np.where(data.has_y, data.y, self.origin))
-        return Observations(
-            data.x,
-            self.values(data.y),
-            data.grad * slope[:, None],
-            data.y_var * slope * slope,
-            data.grad_var * slope[:, None] * slope[:, None],
-        )
+        with np.errstate(over="ignore"):
+            grad = np.clip(data.grad * slope[:, None], -_STEEPEST, _STEEPEST)
+            y = np.clip(self.values(data.y), -_STEEPEST, _STEEPEST)
+            y_var = np.minimum(data.y_var * slope * slope, _STEEPEST**2)
+            grad_var = np.minimum(data.grad_var * slope[:, None] * slope[:, None], _STEEPEST**2)
+        return Observations(data.x, y, grad, y_var, grad_var)
 
     def undo(self, values: Array) -> Array:
         """The y for which the model sees these values, or the largest number."""
@@ -101,7 +107,8 @@ class Output:
 
     def _z(self, y: Array) -> Array:
         # Halves, as a difference may be twice the largest number.
-        return np.asarray((0.5 * y - 0.5 * self.origin) / (0.5 * self.unit))
+        with np.errstate(over="ignore"):
+            return np.clip((0.5 * y - 0.5 * self.origin) / (0.5 * self.unit), -LARGEST, LARGEST)
 
     def _warped(self, y: Array) -> Array:
         z = self._z(y)

@@ -2,49 +2,55 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
 from eign.arrays import Array
+from eign.data import Observations
 from eign.models.selection import Selection
-from eign.space import contains
+from eign.space import SAME_POINT, contains, nearest
 from eign.strategies.local_search import LocalSearch
 
-VERSION: Final = 2 + 1
+VERSION: Final = 3
 """Of what is stored: to be counted up where fields change."""
+
+
+class Promise(NamedTuple):
+    """A point that was proposed, why, the best value before, and the gain over it that was expected."""
+
+    reason: str
+    x: list[float]
+    best: float
+    gain: float
 
 
 @final
 @dataclass(frozen=True)
 class Memory:
-    """What `auto` carries from one proposal to the next, plain data but for the fit.
+    """What `auto` carries from one proposal to the next, plain data but for the fit and the search.
 
     Attributes:
         fit: The model's choices.
         search: The local search that is under way; None if there is none.
         optima: Points where a search ended, or began and need not begin again, `k x d`.
-        shared: Evaluations by reason while the model promised nothing.
-        credit: By reason, how much of what its steps promised came true, the last ones most.
-        open: Steps that were not told yet: reason, point, the best value before and the promised gain.
+        spent: Evaluations of "global" and "restart" steps while nothing was promised.
+        credit: For each reason, how much of what its steps promised came true, from 0 to 1, the last ones most.
+        open: Promises that are neither kept nor broken yet.
     """
 
     fit: Selection | None = None
     search: LocalSearch | None = None
     optima: tuple[list[float], ...] = ()
-    shared: Mapping[str, int] = field(default_factory=dict)
+    spent: Mapping[str, int] = field(default_factory=dict)
     credit: Mapping[str, float] = field(default_factory=dict)
-    open: tuple[tuple[str, list[float], float, float], ...] = ()
+    open: tuple[Promise, ...] = ()
 
     def known_optima(self, dim: int) -> Array:
         """All of them, `k x d`."""
         return np.array(self.optima, dtype=np.float64).reshape(-1, dim)
 
-    def is_optimum(self, x: Array) -> bool:
-        """Whether a search ended at this point."""
-        return contains(self.known_optima(len(x)), x)
-
-    def ended(self, points: Iterable[Array]) -> "Memory":
+    def after_search(self, points: Iterable[Array]) -> "Memory":
         """After the search, which led to these points."""
         optima = list(self.optima)
         for x in points:
@@ -52,9 +58,23 @@ class Memory:
                 optima.append(x.tolist())
         return replace(self, search=None, optima=tuple(optima))
 
-    def after(self, reason: str) -> "Memory":
-        """After an evaluation that was shared out."""
-        return replace(self, shared={**self.shared, reason: self.shared.get(reason, 0) + 1})
+    def settled(self, data: Observations, pending: Array, *, weight: float) -> "Memory":
+        """After what was told: how far promises were kept, each new one beside the `weight` of those before.
+
+        Of points that were neither told nor are pending nothing is expected: they were proposed and given up.
+        """
+        left: list[Promise] = []
+        credit = dict(self.credit)
+        for one in self.open:
+            x = np.array(one.x)
+            row, distance = nearest(data.x, x)
+            if distance > SAME_POINT:
+                left += [one] if contains(pending, x) else []
+                continue
+            came = float(data.y[row]) - one.best if data.has_y[row] else 0.0
+            kept = min(max(came / one.gain, 0.0), 1.0) if one.gain > 0.0 else 0.0
+            credit[one.reason] = weight * credit.get(one.reason, 1.0) + (1.0 - weight) * kept
+        return replace(self, credit=credit, open=tuple(left))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal object."""
@@ -63,7 +83,7 @@ class Memory:
             "fit": None if self.fit is None else self.fit.to_json(),
             "search": None if self.search is None else self.search.to_json(),
             "optima": list(self.optima),
-            "shared": dict(self.shared),
+            "spent": dict(self.spent),
             "credit": dict(self.credit),
             "open": [list(one) for one in self.open],
         }
@@ -76,6 +96,11 @@ class Memory:
         """
         if stored.get("version") != VERSION:
             return cls()
-        fit = None if stored["fit"] is None else Selection.from_json(stored["fit"])
-        search = None if stored["search"] is None else LocalSearch.from_json(stored["search"])
-        return cls(fit, search, tuple(stored["optima"]), stored["shared"], stored["credit"], tuple(tuple(one) for one in stored["open"]))
+        return cls(
+            fit=None if stored["fit"] is None else Selection.from_json(stored["fit"]),
+            search=None if stored["search"] is None else LocalSearch.from_json(stored["search"]),
+            optima=tuple(stored["optima"]),
+            spent=stored["spent"],
+            credit=stored["credit"],
+            open=tuple(Promise(*one) for one in stored["open"]),
+        )

@@ -1,14 +1,15 @@
-"""`auto`, read from top to bottom: a model of f, four sources of points, and the policy that chooses among them.
+"""`auto` after its design, from top to bottom: the policy, and the three sources that it chooses among.
 
 | reason | the source |
 |---|---|
-| initial | the Sobol design |
-| global | the largest LogEI, anywhere |
-| local | a search on the function around the incumbent |
-| restart | the same from elsewhere: a good point that stands alone, or anywhere |
+| local | a search on the function around the best point, see `local_search` |
+| global | the largest LogEI of the model, anywhere |
+| restart | a search from elsewhere: from a good point that stands alone, or far from everything |
+
+Each promises a gain. A source whose promises did not come true has little credit; the unit of a local search is what it
+has gained so far, that of a global step is a standard deviation of the values as the model sees them.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple, final
 
@@ -18,62 +19,40 @@ import torch
 from eign.acquisition import EI, LogEI, SurrogateAcquisition
 from eign.arrays import LARGEST, Array
 from eign.data import Observations
-from eign.models.selection import KERNELS, SelectedModel, fitted
+from eign.models.selection import SelectedModel, fitted
 from eign.search import maximize
 from eign.space import SAME_POINT, contains, nearest
-from eign.strategies.auto.memory import Memory
-from eign.strategies.auto.settings import SETTINGS, Settings
+from eign.strategies.auto.memory import Memory, Promise
+from eign.strategies.auto.settings import SETTINGS
 from eign.strategies.auto.views import SeenAcquisition
-from eign.strategies.design import generator, initial_proposal
-from eign.strategies.local_search import LocalSearch, advance, begin, best_row
-from eign.strategies.options import Option, flag, noise_level, one_of, whole
-from eign.strategies.strategy import Belief, Proposal, State, Strategy
+from eign.strategies.design import generator
+from eign.strategies.local_search import FIRST_STEP, LocalSearch, advance, begin, best_row
+from eign.strategies.strategy import Belief, Proposal, State
 
 
 class Step(NamedTuple):
-    """A point that could be next, why, and its expected gain in standard deviations of what the model sees."""
+    """A point that could be next, why, the gain that it promises, and the unit of such gains; both as y."""
 
     x: Array
     reason: str
     gain: float
+    unit: float
 
 
 @final
-class Auto(Strategy):
-    """The default method, see this module's docstring. Memory: see `Memory`."""
-
-    expects_improvement = True
-
-    @property
-    def options(self) -> Mapping[str, Option]:
-        """Nothing has to be set; each part can be left out, to see what it is good for."""
-        return {
-            "n_init": Option(
-                None, whole(least=0), "points of the initial design; None is d + 3, without gradients 3 d"
-            ),
-            "kernel": Option("choose", one_of("choose", *KERNELS), "of the model; choose takes the more likely"),
-            "compress": Option(True, flag, "let the model see logarithms of y where they are more likely"),
-            "logs": Option(True, flag, "let it see logarithms of positive coordinates where they are more likely"),
-            "gradients": Option(True, flag, "let the model see gradients"),
-            "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
-            "local": Option(True, flag, "search locally around the best point"),
-            "restarts": Option(True, flag, "search locally from elsewhere where the model knows no place to go"),
-        }
+class Steps:
+    """What `Auto` proposes after its design, see this module's docstring. Memory: see `Memory`."""
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
-        """A point of the design, or what the policy chooses."""
-        if _is_initial(state, data, pending) or not data.has_y.any():
-            return initial_proposal(state)
+        """What the policy chooses."""
         # Values over hundreds of decades overflow here and there; what is not finite is never chosen.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return _proposed(state, data, pending)
 
-    def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
-        """The model in the units of y, and where a global step would look; also while the initial design lasts."""
-        if not data.has_y.any():
-            return None
+    def belief(self, state: State, data: Observations, pending: Array) -> Belief:
+        """The model in the units of y, and where a global step would look."""
         model = _model(state, data, Memory.from_json(state.memory))
-        step, target = _global_step(model.given(data, pending), state)
+        step, target = _global_step(model.given(data, pending), state, data)
         return Belief(model, SeenAcquisition(target, model.coordinates), step.x)
 
     def estimates(self, state: State, data: Observations) -> Array:
@@ -82,186 +61,147 @@ class Auto(Strategy):
         if memory.fit is None:
             return data.y
         as_it_is = replace(SETTINGS.model, growth=np.inf)
-        model = _model(state, data, memory, replace(SETTINGS, model=as_it_is))
+        model = fitted(data, memory.fit, state.decades, state.options, as_it_is)
         return np.asarray(model.moments(torch.tensor(data.x))[0].numpy()) if model.noisy else data.y
 
 
 def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
-    """The policy: which source has the next evaluation.
+    """The policy.
 
-    1. A restart that is under way goes on: it is cheap, and half of a descent says nothing.
-    2. The source that promises more, the local search or the global step, as long as one promises anything.
-    3. The local search, to its end: digits cost little there.
-    4. Then nothing is promised, and global steps and restarts share the evaluations.
+    1. A search goes on while its steps are worth it. A restart goes on until it ends, or has no hope.
+    2. If a step anywhere is worth it, it is taken.
+    3. If not, the search around the best point goes on to its end: the last digits.
+    4. There, global steps and restarts share the evaluations.
     """
-    memory = Memory.from_json(state.memory)
-    memory, going = _advanced(memory, data, pending)
-    if going is not None and going.reason == "restart":
-        return _remembered(state, memory, going)
+    memory = Memory.from_json(state.memory).settled(data, pending, weight=SETTINGS.memory)
+    memory, near = _advanced(memory, data, pending)
+    if near is not None and (near.reason == "restart" or _is_worth_it(near, memory)):
+        return _remembered(state, memory, near, data)
     model = _model(state, data, memory)
     memory, state = replace(memory, fit=model.fit), replace(state, noisy=model.noisy)
-    far, _ = _global_step(model.given(data, pending), state)
-    expected = min(far.gain / _slope(model, data), LARGEST)
-    near = going
-    if near is None and memory.search is None and state.options["local"] and _has_slopes(data):
-        memory, near = _begun(memory, _incumbent(model), data, pending)
-    memory = _settled(memory, data, pending)
-    if near is not None and _credit(memory, "local") * near.gain >= SETTINGS.small * _gained(memory.search, data):
-        return _remembered(state, _expecting(memory, near, data), near, expected)
-    if _credit(memory, "global") * far.gain >= SETTINGS.small:
-        return _remembered(state, _expecting(memory, far._replace(gain=expected), data), far, expected)
-    if near is not None:
-        return _remembered(state, _expecting(memory, near, data), near, expected)
-    if memory.search is None and _has_slopes(data) and state.options["restarts"]:
-        shared = memory.shared
-        if shared.get("restart", 0) < shared.get("global", 0):
+    far, _ = _global_step(model.given(data, pending), state, data)
+    can_search = memory.search is None and _has_slopes(data)
+    if can_search and state.options["local"]:
+        memory, near = _begun(memory, model.coordinates.undo(model.incumbent.x.numpy()), data, pending)
+        if near is not None and _is_worth_it(near, memory):
+            return _remembered(state, memory, near, data, far.gain)
+    step = far if near is None or _is_worth_it(far, memory) else near
+    if step is far and not _is_worth_it(far, memory):
+        if can_search and state.options["elsewhere"] and _spent(memory, "restart") < _spent(memory, "global"):
             memory, away = _begun(memory, _new_start(data, memory, generator(state, 1)), data, pending)
-            if away is not None:
-                return _remembered(state, memory, away, expected)
-    return _remembered(state, memory.after("global"), far, expected)
+            step = away or far
+        if step is far:
+            memory = _spending(memory, "global")
+    return _remembered(state, memory, step, data, far.gain)
 
 
-def _credit(memory: Memory, reason: str) -> float:
-    return memory.credit.get(reason, 1.0)
+def _is_worth_it(step: Step, memory: Memory) -> bool:
+    return memory.credit.get(step.reason, 1.0) * step.gain >= SETTINGS.small * step.unit
 
 
-def _expecting(memory: Memory, step: Step, data: Observations) -> Memory:
-    best = float(data.y[data.has_y].max())
-    return replace(memory, open=(*memory.open, (step.reason, step.x.tolist(), best, step.gain)))
-
-
-def _settled(memory: Memory, data: Observations, pending: Array) -> Memory:
-    """The memory after what was told: how far promises came true."""
-    left, credit = [], dict(memory.credit)
-    for one in memory.open:
-        reason, x, best, gain = one
-        row, distance = nearest(data.x, np.array(x))
-        if distance > SAME_POINT:
-            left += [one] if contains(pending, np.array(x)) else []
-            continue
-        came = float(data.y[row]) - best if data.has_y[row] else 0.0
-        kept = float(np.clip(came / gain, 0.0, 1.0)) if gain > 0 else 0.0
-        credit[reason] = SETTINGS.memory * _credit(memory, reason) + (1.0 - SETTINGS.memory) * kept
-    return replace(memory, credit=credit, open=tuple(left))
-
-
-def _remembered(state: State, memory: Memory, step: Step, gain: float | None = None) -> tuple[Proposal, State]:
-    """The proposal and the state after it; `gain` is what the model expects of it, in the units of y."""
+def _remembered(
+    state: State, memory: Memory, step: Step, data: Observations, expected: float | None = None
+) -> tuple[Proposal, State]:
+    """The proposal and the state after it; `expected` is what the model expects of a global step."""
     if step.reason == "restart":
-        memory = memory.after("restart")
-    return Proposal(step.x, step.reason, gain), replace(state, memory=memory.to_json())
+        memory = _spending(memory, "restart")
+    promise = Promise(step.reason, step.x.tolist(), float(data.y[data.has_y].max()), step.gain)
+    memory = replace(memory, open=(*memory.open, promise))
+    return Proposal(step.x, step.reason, expected), replace(state, memory=memory.to_json())
 
 
-def _is_initial(state: State, data: Observations, pending: Array) -> bool:
-    return len(data) + len(pending) < _design_size(state, data)
+def _spent(memory: Memory, reason: str) -> int:
+    return memory.spent.get(reason, 0)
 
 
-def _design_size(state: State, data: Observations) -> int:
-    """Points of the design; without gradients a model needs more of them to start with."""
-    count: int | None = state.options["n_init"]
-    if count is not None:
-        return count
-    blind = len(data) > 0 and not data.has_grad.any()
-    return SETTINGS.blind_design * state.dim if blind else SETTINGS.design
+def _spending(memory: Memory, reason: str) -> Memory:
+    return replace(memory, spent={**memory.spent, reason: _spent(memory, reason) + 1})
 
 
-def _model(state: State, data: Observations, memory: Memory, settings: Settings = SETTINGS) -> SelectedModel:
-    return fitted(data, memory.fit, state.decades, state.options, settings.model)
+def _model(state: State, data: Observations, memory: Memory) -> SelectedModel:
+    return fitted(data, memory.fit, state.decades, state.options, SETTINGS.model)
 
 
-def _incumbent(model: SelectedModel) -> Array:
-    return model.coordinates.undo(model.incumbent.x.numpy().copy())
-
-
-def _gained(search: LocalSearch | None, data: Observations) -> float:
-    """What a search has gained since its start."""
-    row = None if search is None else best_row(search, data)
-    return 0.0 if row is None else float(data.y[row] - data.y[search.rows[0]])
-
-
-def _slope(model: SelectedModel, data: Observations) -> float:
-    """Of the output at the best value."""
-    return float(model.fit.output.slope(np.array(data.y[data.has_y].max())))
-
-
-def _global_step(model: SelectedModel, state: State) -> tuple[Step, SurrogateAcquisition]:
+def _global_step(model: SelectedModel, state: State, data: Observations) -> tuple[Step, SurrogateAcquisition]:
     """The maximiser of LogEI, and its expected improvement.
 
-    Over what is expected of pending points, too: else the next point would be next to the best of them.
+    Over what is expected of pending points, too: else the next point would be next to the best of them. Where a search
+    sees to the surroundings of the best point, a global step has to gain more than a little.
     """
-    best = model.incumbent.best_f + SETTINGS.small
-    seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])
+    best = model.incumbent.best_f + SETTINGS.small * (state.options["local"] and _has_slopes(data))
     found = maximize(
         LogEI(model.model, best),
-        seed=seed,
+        seed=int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0]),
         restarts=SETTINGS.starts,
         raw_samples=SETTINGS.candidates,
         incumbents=model.incumbent.x[None],
         is_noisy=model.noisy,
     )
-    gain = float(EI(model.model, best).evaluate(found.x.numpy()[None])[0])
-    return Step(model.coordinates.undo(found.x.numpy().copy()), "global", gain), found.target
+    deviation = 1.0 / float(model.fit.output.slope(np.array(data.y[data.has_y].max())))
+    gain = float(EI(model.model, best).evaluate(found.x.numpy()[None])[0]) * deviation
+    x = model.coordinates.undo(found.x.numpy().copy())
+    return Step(x, "global", min(gain, LARGEST), min(deviation, LARGEST)), found.target
 
 
 def _has_slopes(data: Observations) -> bool:
-    """Whether gradients are complete, and nobody said that there is noise."""
+    """Whether a search has gradients to go by: they are complete, and nobody said that there is noise."""
     is_noisy = bool((data.y_var > 0).any() or (data.grad_var > 0).any())
     return bool(np.all(data.has_grad[data.has_y])) and not is_noisy
 
 
 def _begun(memory: Memory, start: Array, data: Observations, pending: Array) -> tuple[Memory, Step | None]:
-    """The first step of a local search; None if it ended there before."""
-    if memory.is_optimum(start):
+    """The first step of a search; None if one ended there before. It is no longer than the way to the next point."""
+    if contains(memory.known_optima(data.dim), start):
         return memory, None
-    others = data.x[np.abs(data.x - start).max(axis=1) > 1e-9]
-    step = min(0.25, nearest(others, start)[1] if len(others) else 0.25)
-    return _advanced(replace(memory, search=begin(start, step=step)), data, pending)
+    others = data.x[np.abs(data.x - start).max(axis=1) > SAME_POINT]
+    search = begin(start, step=min(FIRST_STEP, nearest(others, start)[1]))
+    return _advanced(replace(memory, search=search), data, pending)
 
 
 def _advanced(memory: Memory, data: Observations, pending: Array) -> tuple[Memory, Step | None]:
-    """The next step of the local search; None if there is none, it waits, or it has ended, which the memory says.
+    """The next step of the search; None if there is none, it waits, or it has ended, which the memory then says.
 
-    A search that has been overtaken goes on as a restart, unless it has no hope to catch up.
+    A search around the best point that others have overtaken goes on as a restart.
     """
     if memory.search is None:
         return memory, None
     search = advance(memory.search, data)
     row = best_row(search, data)
-    is_best = row is not None and data.y[row] >= data.y[data.has_y].max()
-    if not search.ended and (row is None or is_best or not _is_hopeless(data, search, row, memory)):
+    is_best = row is not None and bool(data.y[row] >= data.y[data.has_y].max())
+    if not search.ended and (row is None or is_best or not _is_hopeless(search, row, memory, data)):
         memory = replace(memory, search=search)
         if contains(pending, x := np.array(search.point)):
             return memory, None
-        return memory, Step(x, "local" if is_best else "restart", search.promise)
-    ends = [data.x[search.rows[0]]] if search.rows else [np.array(search.point)]
-    return memory.ended(ends if row is None else [*ends, data.x[row]]), None
+        gained = 0.0 if row is None else float(data.y[row] - data.y[search.rows[0]])
+        return memory, Step(x, "local" if is_best else "restart", search.promise, gained)
+    start = data.x[search.rows[0]] if search.rows else np.array(search.point)
+    return memory.after_search([start] if row is None else [start, data.x[row]]), None
 
 
-def _new_start(data: Observations, memory: Memory, rng: np.random.Generator) -> Array:
-    """Where nothing is known: the best point with neither a better one nor an optimum nearby, or anywhere, by chance."""
-    y = np.where(data.has_y, data.y, -np.inf)
-    optima = memory.known_optima(data.dim)
-    draws = rng.random((64, data.dim))
-    if rng.random() < 1 / 2:
-        for row in np.argsort(-y, kind="stable")[: data.has_y.sum()]:
-            x = data.x[row]
-            is_near = np.abs(data.x - x).max(axis=1) <= SETTINGS.basin
-            if not (is_near & (y > y[row])).any() and nearest(optima, x)[1] > SETTINGS.basin:
-                return np.array(x)
-    return np.array(max(draws, key=lambda x: nearest(data.x, x)[1]))
-
-
-def _is_hopeless(data: Observations, search: LocalSearch, row: int, memory: Memory) -> bool:
-    r"""Whether a restart, whose best is this row of the data, will not get above the best of all.
+def _is_hopeless(search: LocalSearch, row: int, memory: Memory, data: Observations) -> bool:
+    r"""Whether a search, whose best is this row of the data, will not get above the best of all.
 
     It has come to a known optimum, or its gains shrink so fast that their sum stays below: if the last evaluations
     gained b and those before a > b, a geometric series has :math:`b^2 / (a - b)` left.
     """
-    window, rows = SETTINGS.window, [row for row in search.rows if data.has_y[row]]
-    if nearest(memory.known_optima(data.dim), data.x[row])[1] < SETTINGS.basin / 3:
+    if nearest(memory.known_optima(data.dim), data.x[row])[1] < SETTINGS.basin:
         return True
+    rows, window = [row for row in search.rows if data.has_y[row]], SETTINGS.window
     if len(rows) <= 2 * window:
         return False
     reached, best = np.maximum.accumulate(data.y[rows]), data.y[data.has_y].max()
     late, early = reached[-1] - reached[-1 - window], reached[-1 - window] - reached[-1 - 2 * window]
     return bool(late < early and reached[-1] + SETTINGS.hope * late * late / (early - late) < best)
+
+
+def _new_start(data: Observations, memory: Memory, rng: np.random.Generator) -> Array:
+    """By chance the best point with neither a better one nor a known optimum nearby, or one far from all points."""
+    y = np.where(data.has_y, data.y, -np.inf)
+    if rng.integers(2):
+        for row in np.argsort(-y, kind="stable")[: data.has_y.sum()]:
+            x = data.x[row]
+            is_near = np.abs(data.x - x).max(axis=1) <= SETTINGS.basin
+            if not (y[is_near] > y[row]).any() and nearest(memory.known_optima(data.dim), x)[1] > SETTINGS.basin:
+                return np.array(x)
+    draws = rng.random((SETTINGS.candidates, data.dim))
+    return np.array(max(draws, key=lambda x: nearest(data.x, x)[1]))

@@ -4,18 +4,22 @@
 |---|---|
 | initial points, budgets, restarts, raw samples | the paper's tables, with the last two columns exchanged |
 | one alpha = 0.6, given explicitly | so that the sweep over alpha shares its runs with the comparisons |
-| L-BFGS-B everywhere | ours: the rival that sees the same gradients |
+| L-BFGS-B, dLogEI and `auto` everywhere | ours: rivals that see the same gradients |
+
+`VERSION` is 3 since functions without noise have none in the surrogate; 2 had a variance of 1e-6.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from eign.problems import gp_samples
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, quick_version
 from eign_lab.runs.experiment_file import load_experiments
+
+VERSION: Final = 3
 
 _SHEKEL: Final = ProblemSpec("shekel-4", 12, 125, restarts=8, raw_samples=256, checkpoints=(40, 80, 125))
 _HARTMANN: Final = ProblemSpec("hartmann-6", 18, 150, restarts=10, raw_samples=512, checkpoints=(50, 100, 150))
@@ -67,13 +71,37 @@ _EI_G_BOUND: Final = MethodSpec("EI_g bound", "ei-g-bound", {"alpha": 0.6, "samp
 _EI_G: Final = MethodSpec("EI_g", "ei-g", {"alpha": 0.6})
 _THOMPSON: Final = MethodSpec("Thompson", "thompson", {"candidates": 1024})
 
+_D_LOG_EI: Final = MethodSpec("dLogEI", "d-log-ei")
+_AUTO: Final = MethodSpec("auto", "auto")
+_WITH_GRADIENTS: Final = (_L_BFGS, _D_LOG_EI, _AUTO)
+
 # Without stationarity it is EI, which also is cheaper, and shared with the comparisons.
 _SWEEP: Final = (
     replace(_EI, label="alpha = 0"),
     *(_ei_gn(alpha, f"alpha = {alpha:g}") for alpha in (0.2, 0.4, 0.6, 0.8, 1.0)),
-    _L_BFGS,
+    *_WITH_GRADIENTS,
 )
-_EI_FAMILY: Final = (_EI_GN, _EI, _LOG_EI, *_EI_XI, _L_BFGS)
+_EI_FAMILY: Final = (_EI_GN, _EI, _LOG_EI, *_EI_XI, *_WITH_GRADIENTS)
+
+
+_BOTORCH_EI: Final = MethodSpec("BoTorch EI", "botorch/ei")
+_OTHER_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "noise learned": {"noise": "learned"},
+    "noise 1e-4": {"noise": 1e-4},
+    "noise 1e-2": {"noise": 1e-2},
+    "as it comes": {"noise": "learned", "priors": "botorch"},
+    "values as they are": {"standardize": False},
+    "values as they are, incumbent standardized": {"standardize": False, "incumbent": "standardized"},
+    "inputs as they are": {"normalize": False},
+    "inputs as they are, noise learned": {"normalize": False, "noise": "learned"},
+    "nothing rescaled, noise learned": {"normalize": False, "standardize": False, "noise": "learned"},
+    "single precision, noise learned": {"precision": "single", "noise": "learned"},
+}
+
+
+_BOTORCH_VARIANTS: Final = tuple(
+    MethodSpec(f"BoTorch EI, {title}", "botorch/ei", options) for title, options in _OTHER_SETTINGS.items()
+)
 
 
 def _mirrored(problem: ProblemSpec) -> ProblemSpec:
@@ -81,12 +109,14 @@ def _mirrored(problem: ProblemSpec) -> ProblemSpec:
 
 
 _PAPER: Final = (
-    Experiment("fig1", "Acquisition landscapes on a one-dimensional mixture", (_MIXTURE,), (_EI, _EI_GN, _L_BFGS)),
+    Experiment(
+        "fig1", "Acquisition landscapes on a one-dimensional mixture", (_MIXTURE,), (_EI, _EI_GN, *_WITH_GRADIENTS)
+    ),
     Experiment(
         "synthetic",
         "Synthetic functions",
         (_SHEKEL, _HARTMANN, _GRIEWANK, _ACKLEY),
-        (_EI_GN, _EI, _LOG_EI, _UCB, _CMA_ES, _SOBOL, _L_BFGS),
+        (_EI_GN, _EI, _LOG_EI, _UCB, _CMA_ES, _SOBOL, *_WITH_GRADIENTS),
     ),
     Experiment("within", "Samples of a Gaussian process, surrogate matched", _WITHIN, _EI_FAMILY),
     Experiment("out", "Samples of a Gaussian process, surrogate fitted", _OUT, _EI_FAMILY),
@@ -94,14 +124,14 @@ _PAPER: Final = (
         "ablation",
         "Gradients in the surrogate, in the acquisition, in both",
         (_SHEKEL, _HARTMANN, _HOLDER),
-        (_D_EI_GN, _D_EI, _EI_GN, _EI, _L_BFGS),
+        (_D_EI_GN, _D_EI, _EI_GN, _EI, *_WITH_GRADIENTS),
     ),
-    Experiment("policy", "Policy search", _POLICIES, (_EI_GN, _EI, _REINFORCE, _L_BFGS)),
+    Experiment("policy", "Policy search", _POLICIES, (_EI_GN, _EI, _REINFORCE, *_WITH_GRADIENTS)),
     Experiment(
         "truncation",
         "The orthant in place of the exact stationarity term",
         (_HARTMANN, _COSINE),
-        (_EI_GN, _EI_G_BOUND, _L_BFGS),
+        (_EI_GN, _EI_G_BOUND, *_WITH_GRADIENTS),
     ),
     Experiment("alpha", "The weight of stationarity", (_HARTMANN, _COSINE, _GRIEWANK, _ACKLEY), _SWEEP),
 )
@@ -111,7 +141,7 @@ _EXTRA: Final = (
         "thompson",
         "Thompson sampling as a baseline",
         (_SHEKEL, _HARTMANN, _GRIEWANK, *_OUT),
-        (_EI_GN, _EI, _THOMPSON, _L_BFGS),
+        (_EI_GN, _EI, _THOMPSON, *_WITH_GRADIENTS),
         extra=True,
     ),
     Experiment("alpha-within", "The weight of stationarity, surrogate matched", _WITHIN, _SWEEP, extra=True),
@@ -120,12 +150,28 @@ _EXTRA: Final = (
         "mirrored",
         "Coordinates turned round: EI-GN sees another function, the invariant EI_g and its bound do not",
         tuple(spec for problem in (_SHEKEL, _HARTMANN, _COSINE) for spec in (problem, _mirrored(problem))),
-        (_EI_GN, _EI_G, _EI_G_BOUND, _L_BFGS),
+        (_EI_GN, _EI_G, _EI_G_BOUND, *_WITH_GRADIENTS),
+        extra=True,
+    ),
+    Experiment(
+        "botorch",
+        "Whole runs beside plain BoTorch",
+        (_SHEKEL, _HARTMANN, _COSINE, _GRIEWANK),
+        (_EI, _LOG_EI, _BOTORCH_EI, MethodSpec("BoTorch LogEI", "botorch/log-ei"), *_WITH_GRADIENTS),
+        extra=True,
+    ),
+    Experiment(
+        "settings",
+        "Which settings may the paper's EI on Shekel come from?",
+        (_SHEKEL,),
+        (_EI, _BOTORCH_EI, *_BOTORCH_VARIANTS, *_WITH_GRADIENTS),
         extra=True,
     ),
 )
 
-EXPERIMENTS: Final = MappingProxyType({experiment.id: experiment for experiment in (*_PAPER, *_EXTRA)})
+EXPERIMENTS: Final = MappingProxyType(
+    {experiment.id: replace(experiment, version=VERSION) for experiment in (*_PAPER, *_EXTRA)}
+)
 """All built-in experiments by id, those of the paper first."""
 
 

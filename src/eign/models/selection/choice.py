@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 from eign.arrays import Array
 from eign.data import Observations, Standardization
 from eign.models import JointGradientGP
+from eign.models.derivative_kernels import SELECTABLE
 from eign.models.incumbent import Incumbent, incumbent
 from eign.models.joint.hyperparameters import JointHyperparameters
+from eign.models.selection.settings import ModelSettings
 from eign.models.surrogates import Kind, rows_of, with_stand_ins, within_row_budget
 from eign.models.transforms.coordinates import Coordinates
 from eign.models.transforms.output import Output, outputs
@@ -35,30 +37,7 @@ from eign.space import nearest
 Noise = float | Literal["learn"]
 """A variance in the model's units, or to be learned."""
 
-KERNELS: Final = ("matern52", "two-additive+full", "rbf", "two-additive+full-rbf")
-
-
-@final
-@dataclass(frozen=True)
-class ModelSettings:
-    """The numbers of this module; who chooses a model gives them.
-
-    Attributes:
-        growth: Share by which the data grow until the next refit.
-        fewest: Points beyond the dimension before anything is chosen: fewer speak for everything.
-        resolution: Distance in the cube within which the best point stands for the others, where nothing scatters:
-            what a local search leaves behind is no sample of a stationary process, and would be taken for noise.
-        rows: Of the covariance matrix, at most: a value is one, a gradient d.
-        evaluations: Of the posterior density in a fit, at most; the next one goes on from there.
-        doubt: What noise and logarithms have to gain, each, in nats for each number observed.
-    """
-
-    growth: float
-    fewest: int
-    resolution: float
-    rows: int
-    evaluations: int
-    doubt: float
+KERNELS: Final = SELECTABLE
 
 
 class Choice(NamedTuple):
@@ -286,13 +265,14 @@ def log_evidence(model: JointGradientGP) -> float:
     """
     theta, (value, _, curvature) = model.hyperparameters.theta, model.negative_log_posterior()
     spread = len(theta) * np.log(2.0 * np.pi) - np.linalg.slogdet(curvature)[1]
-    return float(theta.sum() - value + 0.5 * spread)
+    return float(theta.sum() - value + spread / 2)
 
 
 def _log_density_of_any(numbers: Array) -> float:
     """Log density of numbers under the normal distribution around zero that suits them best."""
-    variance = max(float((numbers / (size := np.abs(numbers).max() or 1.0)) @ (numbers / size)) / len(numbers), 1e-30)
-    return -0.5 * len(numbers) * float(np.log(2.0 * np.pi * variance) + 2.0 * np.log(size) + 1.0)
+    size = max(float(np.abs(numbers).max()), np.finfo(np.float64).tiny)
+    variance = max(float(np.mean((numbers / size) ** 2)), np.finfo(np.float64).tiny)
+    return float(-len(numbers) * (np.log(2.0 * np.pi * variance) + 2.0 * np.log(size) + 1.0) / 2)
 
 
 def _apart(data: Observations, resolution: float) -> Observations:

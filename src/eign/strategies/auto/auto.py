@@ -1,0 +1,69 @@
+"""The default method as users meet it: what can be set, and the initial design. The steps after it are in `method`.
+
+Nothing here needs torch, so that a study begins, and its first points are asked and told, without waiting for it.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, final
+
+from eign.arrays import Array
+from eign.data import Observations
+from eign.models.derivative_kernels import SELECTABLE
+from eign.strategies.auto.settings import SETTINGS
+from eign.strategies.design import initial_proposal
+from eign.strategies.options import Option, flag, noise_level, one_of, whole
+from eign.strategies.strategy import Belief, Proposal, State, Strategy
+
+if TYPE_CHECKING:
+    from eign.strategies.auto.method import Steps
+
+
+@final
+class Auto(Strategy):
+    """The default method: docs/auto.md describes it."""
+
+    expects_improvement = True
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """Nothing has to be set; each part can be left out, to see what it is good for."""
+        return {
+            "n_init": Option(None, whole(least=0), "points of the initial design; None is 2, without gradients 3 d"),
+            "kernel": Option("choose", one_of("choose", *SELECTABLE), "of the model; choose takes the more likely"),
+            "compress": Option(True, flag, "let the model see logarithms of y where they are more likely"),
+            "logs": Option(True, flag, "let it see logarithms of positive coordinates where they are more likely"),
+            "gradients": Option(True, flag, "let the model see gradients"),
+            "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
+            "local": Option(True, flag, "search locally around the best point"),
+            "elsewhere": Option(True, flag, "search locally from elsewhere where the model knows no place to go"),
+        }
+
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
+        """A point of the design, or what the model says."""
+        if _is_initial(state, data, pending) or not data.has_y.any():
+            return initial_proposal(state)
+        return self._steps.propose_one(state, data, pending)
+
+    def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
+        """The model in the units of y, and where a global step would look; also while the initial design lasts."""
+        return self._steps.belief(state, data, pending) if data.has_y.any() else None
+
+    def estimates(self, state: State, data: Observations) -> Array:
+        """The posterior mean where values scatter and there is a model; otherwise the values."""
+        return self._steps.estimates(state, data) if state.memory else data.y
+
+    @cached_property
+    def _steps(self) -> "Steps":
+        from eign.strategies.auto.method import Steps  # and with it torch
+
+        return Steps()
+
+
+def _is_initial(state: State, data: Observations, pending: Array) -> bool:
+    """Fewer points than the design has; without gradients a model needs more of them to start with."""
+    count: int | None = state.options["n_init"]
+    if count is None:
+        blind = len(data) > 0 and not data.has_grad.any()
+        count = SETTINGS.blind_design * state.dim if blind else SETTINGS.design
+    return len(data) + len(pending) < count

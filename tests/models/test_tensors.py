@@ -9,6 +9,7 @@ from botorch.acquisition import LogExpectedImprovement
 from botorch.models import SingleTaskGP
 from botorch.models.model import ModelList
 
+from eign.acquisition import EI, EIGN, LogEI
 from eign.models import IndependentGradientGP, JointGradientGP, SpannedGradientGP, fit
 from eign.models.tensors import _say_that_double_is_used
 from joint_cases import observe, random_points
@@ -135,3 +136,63 @@ class TestSecondDerivatives:
         model, x = fit(kind(*observe(8, DIM))), random_points(DIM).requires_grad_()
         if kind is not SpannedGradientGP or question(model, x).requires_grad:
             assert torch.autograd.gradcheck(lambda x: question(model, x), x, eps=1e-6, atol=1e-3, rtol=1e-3)
+
+
+OF_POINTS = {
+    **{name: READERS[name] for name in ("posterior", "gradient_posterior", "moments", "condition_on_observations")},
+    "EI": lambda model, X: EI(model, 1.0)(X[:, None]),
+    "EI, pending": lambda model, X: EI(model, 1.0).set_X_pending(X),
+    "append": lambda model, X: model.append(X, torch.ones(len(X), 1).double(), torch.ones_like(X)),
+}
+
+
+@KINDS
+class TestShapes:
+    @pytest.mark.parametrize("dim", [1, 3])
+    @pytest.mark.parametrize("name", OF_POINTS)
+    def test_points_of_another_dimension(self, kind, name, dim):
+        model = kind(*observe(8, DIM))
+        with pytest.raises(ValueError, match=rf"has shape \(4,( 1,)? {dim}\), expected \(.*, {DIM}\)"):
+            OF_POINTS[name](model, random_points(4, dim))
+
+    def test_points_without_an_axis_for_them(self, kind):
+        model, point = kind(*observe(8, DIM)), random_points(DIM)
+        with pytest.raises(ValueError, match=r"has shape \(2,\), expected \(\.\.\., q, 2\).*one point is X\[None\]"):
+            model.posterior(point)
+        with pytest.raises(ValueError, match=r"has shape \(\), expected \(\.\.\., 2\)"):
+            model.gradient_posterior(point[0])
+        with pytest.raises(ValueError, match=r"has shape \(1, 1, 2\), expected \(m, 2\)"):
+            model.moments(point[None, None])
+        assert model.gradient_posterior(point).mean.shape == (DIM,)
+
+    @pytest.mark.parametrize("dtype", [torch.bool, torch.complex128], ids=str)
+    @pytest.mark.parametrize("name", OF_POINTS)
+    def test_numbers_that_are_no_points(self, kind, name, dtype):
+        model = kind(*observe(8, DIM))
+        with pytest.raises(TypeError, match=rf"has the dtype {dtype}, expected real numbers"):
+            OF_POINTS[name](model, torch.ones(4, DIM, dtype=dtype))
+
+    def test_whole_numbers_are_points(self, kind):
+        model = kind(*observe(8, DIM))
+        corner = torch.ones(1, DIM)
+        torch.testing.assert_close(model.posterior(corner.long()).mean, model.posterior(corner.double()).mean)
+
+    def test_joint_posterior(self, kind):
+        if kind is JointGradientGP:
+            with pytest.raises(ValueError, match=r"has shape \(4, 3\), expected \(\.\.\., 2\)"):
+                kind(*observe(8, DIM)).joint_posterior(random_points(4, 3))
+
+    def test_a_list_is_no_tensor_for_an_acquisition(self, kind):
+        with pytest.raises(TypeError, match=r"X is a list, expected a tensor: torch.as_tensor"):
+            EI(kind(*observe(8, DIM)), 1.0)([[[0.1, 0.2]]])
+
+    @pytest.mark.parametrize("best", [float("nan"), torch.ones(2), "1.0", None])
+    def test_an_incumbent_is_one_number(self, kind, best):
+        for acquisition in (EI, LogEI):
+            with pytest.raises(ValueError, match=r"best_f=.*, expected one finite number"):
+                acquisition(kind(*observe(8, DIM)), best)
+
+    def test_the_gradient_of_an_incumbent_has_the_dimension_of_the_model(self, kind):
+        if kind is not SpannedGradientGP:
+            with pytest.raises(ValueError, match=r"best_grad has 3 entries, expected one for each of d = 2"):
+                EIGN(kind(*observe(8, DIM)), 1.0, torch.ones(3))

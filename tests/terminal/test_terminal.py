@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import resource
 import signal
 import struct
 import subprocess
@@ -234,6 +235,35 @@ def test_all_evaluations_failing_is_exit_code_1(here, run):
     code, _, err = run("optimize", "spec.toml")
     assert code == 1
     assert re.fullmatch(r"eign: error: no mesh\n  in evaluation 1, at x = \{'a': .*, 'b': .*\}\n", err)
+
+
+def test_of_a_full_disk_the_evaluations_that_the_file_lacks_are_printed(here, run):
+    """For eign tell, as the process is over; then the study goes on."""
+    (here / "terminal_bowl.py").write_text(
+        "import resource\n"
+        "def evaluate(p):\n"
+        "    evaluate.count += 1\n"
+        "    if evaluate.count == 5:\n"
+        "        resource.setrlimit(resource.RLIMIT_FSIZE, (1, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))\n"
+        "    return p['a'] ** 2 + p['b'], [2 * p['a'], 1.0]\n"
+        "evaluate.count = 0\n"
+    )
+    (here / "spec.toml").write_text(SPEC)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        code, _, err = run("optimize", "spec.toml")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert code == 1
+    first, second, lost, last = err.splitlines()
+    assert re.fullmatch(r"eign: error: cannot write to .*study.db: the disk .*\.", first)
+    assert re.fullmatch(r"  The file lacks 1 evaluation; give this to eign tell .*study.db:", second)
+    assert last == "  When that is mended, go on with: eign optimize spec.toml --resume"
+    assert len(Optimizer.view("study.db").history) == 4
+    (here / "lost.json").write_text(lost)
+    assert run("tell", "study.db", "lost.json")[0] == 0
+    assert run("optimize", "spec.toml", "--resume")[0] == 0
+    assert len(Optimizer.view("study.db").history) == 10
 
 
 def test_a_failing_program_shows_its_point_and_its_last_lines(here, run):

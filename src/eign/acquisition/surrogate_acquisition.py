@@ -1,5 +1,6 @@
 """What all acquisitions have in common: BoTorch's face for researchers, and a path without a graph for our search."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from eign.models import IndependentGradientGP
 from eign.models.independent.processes import Processes
 from eign.models.independent.pullback import ProcessStack
 from eign.models.surrogates import Surrogate, with_predictions
-from eign.models.tensors import as_array
+from eign.models.tensors import as_double, as_rows
 
 
 class ValueAndGradient(NamedTuple):
@@ -25,6 +26,22 @@ class ValueAndGradient(NamedTuple):
 
     value: Array
     gradient: Array
+
+
+def checked_best(best_f: float | Tensor) -> float:
+    """The incumbent's value.
+
+    Raises:
+        ValueError: it is not one finite number.
+    """
+    given: object = best_f
+    try:
+        value = math.nan if isinstance(given, str) else float(best_f)
+    except (RuntimeError, TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"best_f={best_f!r}, expected one finite number: the incumbent's value, in the units of y")
+    return value
 
 
 class SurrogateAcquisition(AnalyticAcquisitionFunction, ABC):
@@ -61,13 +78,17 @@ class SurrogateAcquisition(AnalyticAcquisitionFunction, ABC):
                 f"{type(self).__name__} takes X_pending on the models of eign, and this is a {type(told).__name__}; "
                 "use a Monte Carlo acquisition of BoTorch, such as qLogExpectedImprovement"
             )
-        points = as_array(X_pending, "X_pending")
+        points = as_rows(X_pending, told.dim, "X_pending")
         self.model = with_predictions(told, points, seen=np.asarray(told.observations.has_grad.any(axis=0)))
         self.X_pending = X_pending.detach().clone()
 
-    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]  # it is annotated for the abstract class alone
     def forward(self, X: Tensor) -> Tensor:
         """`batch x 1 x d -> batch`, differentiable."""
+        value: Tensor = self._of_batches(as_double(X))
+        return value
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]  # it is annotated for the abstract class alone
+    def _of_batches(self, X: Tensor) -> Tensor:
         return self._at(X.squeeze(-2))
 
     @abstractmethod

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from eign import formulas
 from eign.acquisition.standardized_moments import value_moments
-from eign.acquisition.surrogate_acquisition import SurrogateAcquisition, ValueAndGradient
+from eign.acquisition.surrogate_acquisition import SurrogateAcquisition, ValueAndGradient, checked_best
 from eign.arrays import Array
 from eign.formulas import improvement_numpy
 from eign.formulas.improvement_numpy import ByMoments
@@ -98,7 +98,7 @@ class EI(ValueAcquisition):
         """From the incumbent's value, in the units of y, and the margin, in standard deviations of y."""
         super().__init__(model)
         self.xi = xi
-        self._best = (float(best_f) - self.y_shift) / self.y_scale
+        self._best = (checked_best(best_f) - self.y_shift) / self.y_scale
 
     def _formula(self, mean: Tensor, sigma: Tensor) -> Tensor:
         return formulas.expected_improvement(mean, sigma, self._best, xi=self.xi)
@@ -120,7 +120,7 @@ class LogEI(ValueAcquisition):
     def __init__(self, model: Model, best_f: float | Tensor) -> None:
         """From the incumbent's value, in the units of y."""
         super().__init__(model)
-        self._best = (float(best_f) - self.y_shift) / self.y_scale
+        self._best = (checked_best(best_f) - self.y_shift) / self.y_scale
 
     def _formula(self, mean: Tensor, sigma: Tensor) -> Tensor:
         return formulas.log_expected_improvement(mean, sigma, self._best)

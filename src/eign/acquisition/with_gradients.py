@@ -19,7 +19,7 @@ from eign.acquisition.standardized_moments import (
     as_joint_moments,
     gradient_moments,
 )
-from eign.acquisition.surrogate_acquisition import SurrogateAcquisition, ValueAndGradient
+from eign.acquisition.surrogate_acquisition import SurrogateAcquisition, ValueAndGradient, checked_best
 from eign.arrays import Array
 from eign.formulas import gradient_norm_numpy, improvement_numpy
 from eign.formulas.improvement_numpy import ByMoments
@@ -68,6 +68,8 @@ class StationarityAcquisition(SurrogateAcquisition):
                 "acquisition needs; use EI, LogEI or UCB, or eign.models.JointGradientGP"
             )
         gradient = as_array(torch.as_tensor(best_grad, dtype=torch.float64), "best_grad").reshape(-1)
+        if len(gradient) != model.dim:
+            raise ValueError(f"best_grad has {len(gradient)} entries, expected one for each of d = {model.dim}")
         if not np.isfinite(gradient).all():
             raise ValueError(
                 f"best_grad={gradient.tolist()} must be finite; eign.models.incumbent(model) "
@@ -76,7 +78,7 @@ class StationarityAcquisition(SurrogateAcquisition):
         if not alpha >= 0:
             raise ValueError(f"alpha={alpha!r}, expected a number that is not negative")
         self.alpha = float(alpha)
-        self._best = (float(best_f) - self.y_shift) / self.y_scale
+        self._best = (checked_best(best_f) - self.y_shift) / self.y_scale
         self._best_all = np.append(self._best, gradient / self.y_scale)  # value and gradient
         self._evaluator: JointEvaluator | None = None
 

@@ -166,7 +166,7 @@ def write_table(
         if kind == ".csv":
             write_csv(columns, text)
         else:
-            json.dump(_objects(history, names, reasons, limited), text, indent=1, allow_nan=False)
+            json.dump(as_objects(history, names, reasons, limited), text, indent=1, allow_nan=False)
             text.write("\n")
         written.write(text.getvalue().encode())
 
@@ -193,7 +193,7 @@ def _plain_text(name: str) -> str:
     return name[1:] if name[:1] == "'" and name[1:2] in _FORMULA and name[1:] else name
 
 
-def _objects(
+def as_objects(
     history: Observations, names: Sequence[str] | None, reasons: Sequence[str] | None, constraints: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Evaluations as JSON has them; what is not known at all is left out."""

@@ -24,6 +24,8 @@ class ReportedTrial(NamedTuple):
     grad: Numbers
     y_var: float | None
     grad_var: Numbers
+    constraints: Numbers = ()
+    constraint_grads: tuple[Numbers, ...] = ()
 
     @classmethod
     def failed(cls, x: tuple[float, ...]) -> "ReportedTrial":
@@ -43,18 +45,35 @@ class Mirror:
     """
 
     def __init__(
-        self, box: Box, *, method: str, seed: int, maximize: bool, options: Mapping[str, Any] | None = None
+        self,
+        box: Box,
+        *,
+        method: str,
+        seed: int,
+        maximize: bool,
+        options: Mapping[str, Any] | None = None,
+        constraints: Sequence[str] = (),
     ) -> None:
-        """Mirror an empty study; arguments as for `eign.Optimizer`."""
+        """Mirror an empty study; arguments as for `eign.Optimizer`, with names of constraints that are at most 0."""
         self._box = box
         self._settings: dict[str, Any] = {"method": method, "seed": seed, "maximize": maximize, "options": options}
+        self._constraints = tuple(constraints)
         self._told: dict[Hashable, ReportedTrial] = {}
         self._optimizer = self._fresh()
 
-    def matches(self, box: Box, *, method: str, seed: int, maximize: bool, options: Mapping[str, Any] | None) -> bool:
+    def matches(
+        self,
+        box: Box,
+        *,
+        method: str,
+        seed: int,
+        maximize: bool,
+        options: Mapping[str, Any] | None,
+        constraints: Sequence[str] = (),
+    ) -> bool:
         """Whether it was made with these arguments."""
         given = {"method": method, "seed": seed, "maximize": maximize, "options": options}
-        return self._box == box and self._settings == given
+        return self._box == box and self._settings == given and self._constraints == tuple(constraints)
 
     def follow(self, evaluations: Mapping[Hashable, ReportedTrial]) -> None:
         """Take over all evaluations of the study, each under a key of its own."""
@@ -62,8 +81,19 @@ class Mirror:
             self._told, self._optimizer = {}, self._fresh()
         new = {key: evaluation for key, evaluation in evaluations.items() if key not in self._told}
         if new:
-            self._optimizer.tell(*(list(column) for column in zip(*new.values(), strict=True)))
+            *columns, values, gradients = (list(column) for column in zip(*new.values(), strict=True))
+            self._optimizer.tell(*columns, **self._told_constraints(values, gradients))
             self._told |= new
+
+    def _told_constraints(self, values: list[Numbers], gradients: list[tuple[Numbers, ...]]) -> dict[str, Any]:
+        """What is told of constraints, None where a trial says nothing."""
+        count, missing = len(self._constraints), (None,) * self._box.dim
+        if not count:
+            return {}
+        return {
+            "constraints": [given or (None,) * count for given in values],
+            "constraint_grads": [given or (missing,) * count for given in gradients],
+        }
 
     def propose(self, pending: Sequence[Sequence[float]], *, number: int) -> Array:
         """The next point (d,) of the study, its `number`-th, while the `pending` ones (m, d) are evaluated."""
@@ -75,4 +105,5 @@ class Mirror:
 
     def _fresh(self) -> Optimizer:
         # Passive: proposals here are the other package's trials, and none of them is spent on a check.
-        return Optimizer(self._box, check_gradients="passive", **self._settings)
+        limits = dict.fromkeys(self._constraints, (None, 0.0))
+        return Optimizer(self._box, check_gradients="passive", constraints=limits or None, **self._settings)

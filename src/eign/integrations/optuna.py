@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, final
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 try:
     from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
     from optuna.samplers import BaseSampler, RandomSampler
+    from optuna.samplers._base import _process_constraints_after_trial
     from optuna.search_space import intersection_search_space
     from optuna.study import Study, StudyDirection
     from optuna.trial import FrozenTrial, Trial, TrialState
@@ -33,6 +34,8 @@ GRADIENT: Final = "gradient"
 GRADIENT_VARIANCE: Final = "gradient_variance"
 VALUE_VARIANCE: Final = "value_variance"
 """User attributes of a trial; the first two are dicts from the names of parameters to numbers."""
+CONSTRAINT_GRADIENTS: Final = "constraint_gradients"
+"""User attribute of a trial: for names of constraints a dict from the names of parameters to numbers."""
 
 _POINT: Final = "eign:point"
 """System attribute of a running trial: its point, before the objective has asked for all parameters."""
@@ -75,9 +78,35 @@ def set_gradient(
         trial.set_user_attr(VALUE_VARIANCE, _checked_number(value_variance, "value_variance", least=0.0))
 
 
+def set_constraint(trial: Trial, name: str, value: float, gradient: Mapping[str, float | None] | None = None) -> None:
+    """Report a constraint, which is satisfied if its value is at most 0, with its gradient where there is one.
+
+    The same as `trial.set_constraint(name, value)` and the user attribute "constraint_gradients", {name: gradient},
+    with checks.
+
+    Args:
+        trial: The running trial.
+        name: What the constraint is called.
+        value: Its value; nothing is set if it is NaN, which Optuna refuses: it is missing then.
+        gradient: Partial derivatives by the name of the parameter, as for `set_gradient`.
+
+    Raises:
+        ValueError: a name is not a parameter of the trial.
+    """
+    slopes = None if gradient is None else _checked(trial, gradient, f"gradient of {name!r}")
+    if not np.isnan(value):
+        trial.set_constraint(name, value)
+    if slopes is not None:
+        known = trial.user_attrs.get(CONSTRAINT_GRADIENTS, {})
+        trial.set_user_attr(CONSTRAINT_GRADIENTS, {**known, name: slopes})
+
+
 @final
 class GradientSampler(BaseSampler):
     """Samples by a method of `eign`, with the gradients that `set_gradient` reported.
+
+    Constraints are those of Optuna, each to be at most 0: `trial.set_constraint`, `set_constraint` here, which takes
+    its gradient too, or a `constraints_func`.
 
     Float parameters, linear or log, that every trial has are proposed by the method. All others (integers, stepped and
     categorical ones, parameters of some trials only) are left to the independent sampler, with one warning; the method
@@ -99,6 +128,7 @@ class GradientSampler(BaseSampler):
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
         independent_sampler: BaseSampler | None = None,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
     ) -> None:
         """Choose the method.
 
@@ -107,6 +137,8 @@ class GradientSampler(BaseSampler):
             seed: The same seed and trials give the same points; None draws one. Processes may share a seed.
             options: Settings of the method.
             independent_sampler: For parameters that are not proposed by the method; None is random.
+            constraints_func: As for Optuna's own samplers: takes a finished trial and returns values, feasible where
+                all are at most 0.
 
         Raises:
             ValueError: there is no such method or option.
@@ -115,6 +147,7 @@ class GradientSampler(BaseSampler):
         self._method = method
         self._options = dict(options or {})
         self._independent = independent_sampler
+        self._constraints_func = constraints_func
         self._warned: set[str] = set()
         self._start()
 
@@ -163,7 +196,9 @@ class GradientSampler(BaseSampler):
             self._independent.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Nothing to do here: the storage has it all."""
+        """Constraints that a function computes go to the storage, which has everything else."""
+        if self._constraints_func is not None:
+            _process_constraints_after_trial(self._constraints_func, study, trial, state)
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
 
@@ -209,19 +244,25 @@ class GradientSampler(BaseSampler):
 
     def _following(self, study: Study, trials: Sequence[FrozenTrial], box: Box) -> Mirror:
         """The study's mirror, which knows what the trials found."""
-        if any(other.constraints for other in trials):
-            raise ValueError("GradientSampler does not know constraints; optuna.samplers.GPSampler does")
-        mirror = self._mirror(study, box, scattered=bool(_others(trials, box.names or ())))
-        mirror.follow(self._evaluations(trials, box))
+        # In the order in which they were first seen; a trial may lack some.
+        constraints = tuple(dict.fromkeys(name for other in trials for name in other.constraints))
+        scattered = bool(_others(trials, box.names or ()))
+        mirror = self._mirror(study, box, scattered=scattered, constraints=constraints)
+        mirror.follow(self._evaluations(trials, box, constraints))
         return mirror
 
-    def _mirror(self, study: Study, box: Box, *, scattered: bool) -> Mirror:
+    def _mirror(self, study: Study, box: Box, *, scattered: bool, constraints: tuple[str, ...]) -> Mirror:
         """The mirror of this study, kept from the last call where nothing but trials has come in."""
         maximize = study.direction == StudyDirection.MAXIMIZE
         options = self._options
         if scattered and "noise" in strategy(self._method).options:
             options = {"noise": "learn", **options}
-        settings: dict[str, Any] = {"method": self._method, "seed": self._seed, "maximize": maximize}
+        settings: dict[str, Any] = {
+            "method": self._method,
+            "seed": self._seed,
+            "maximize": maximize,
+            "constraints": constraints,
+        }
         if self._mirrored is not None:
             name, mirror = self._mirrored
             if name == study.study_name and mirror.matches(box, options=options, **settings):
@@ -230,7 +271,9 @@ class GradientSampler(BaseSampler):
         self._mirrored = (study.study_name, mirror)
         return mirror
 
-    def _evaluations(self, trials: Iterable[FrozenTrial], box: Box) -> dict[Any, ReportedTrial]:
+    def _evaluations(
+        self, trials: Iterable[FrozenTrial], box: Box, constraints: Sequence[str]
+    ) -> dict[Any, ReportedTrial]:
         """What finished trials found; a failed one does not count where another trial has the same point."""
         points = {trial.number: _point(trial, box) for trial in trials}
         alive = {points[trial.number] for trial in trials if trial.state != TrialState.FAIL}
@@ -241,7 +284,8 @@ class GradientSampler(BaseSampler):
                 continue
             value = _value(trial)
             if value is not None:
-                found[trial.number] = self._complete(trial, point, value, box)
+                complete = self._complete(trial, point, value, box)
+                found[trial.number] = self._with_constraints(complete, trial, constraints, box)
             elif trial.state != TrialState.FAIL or point not in alive:
                 found[trial.number] = ReportedTrial.failed(point)
         return found
@@ -258,6 +302,24 @@ class GradientSampler(BaseSampler):
             missing = (None,) * len(point)
             return ReportedTrial(point, value, missing, None, missing)
         return ReportedTrial(point, value, gradient, variance, variances)
+
+    def _with_constraints(
+        self, reported: ReportedTrial, trial: FrozenTrial, constraints: Sequence[str], box: Box
+    ) -> ReportedTrial:
+        """With the constraints of a trial."""
+        names, given = box.names or (), trial.user_attrs.get(CONSTRAINT_GRADIENTS, {})
+        values = tuple(_checked_number(trial.constraints.get(name), name) for name in constraints)
+        try:
+            if not isinstance(given, Mapping):
+                raise TypeError(f"the user attribute {CONSTRAINT_GRADIENTS!r} is {given!r}, expected a dict of dicts")
+            slopes = tuple(
+                _numbers(given.get(name, {}), f"{CONSTRAINT_GRADIENTS} of {name!r}", names) for name in constraints
+            )
+        except (TypeError, ValueError) as error:
+            advice = "The gradients of its constraints are ignored; see set_constraint"
+            self._warn_once("constraints", f"trial {trial.number}: {error}. {advice}")
+            slopes = ((None,) * len(names),) * len(constraints)
+        return reported._replace(constraints=values, constraint_grads=slopes)
 
     def _warn_once(self, about: str, message: str) -> None:
         if about not in self._warned:
@@ -359,10 +421,13 @@ def _value(trial: FrozenTrial) -> float | None:
 
 def _read(trial: FrozenTrial, attribute: str, names: Sequence[str], *, least: float | None = None) -> Numbers:
     """One number for each name from a user attribute, None where it is missing."""
-    given = trial.user_attrs.get(attribute, {})
+    return _numbers(trial.user_attrs.get(attribute, {}), attribute, names, least=least)
+
+
+def _numbers(given: Any, what: str, names: Sequence[str], *, least: float | None = None) -> Numbers:
     if not isinstance(given, Mapping):
-        raise TypeError(f"the user attribute {attribute!r} is {given!r}, expected a dict name -> number")
-    return tuple(_checked_number(given.get(name), f"{attribute} of {name!r}", least=least) for name in names)
+        raise TypeError(f"the user attribute {what!r} is {given!r}, expected a dict name -> number")
+    return tuple(_checked_number(given.get(name), f"{what} of {name!r}", least=least) for name in names)
 
 
 def _checked(

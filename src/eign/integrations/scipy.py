@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from scipy.optimize import OptimizeResult
 
 from eign.study import minimize
@@ -40,7 +39,7 @@ def scipy_method(
         args: Further arguments of `fun` and `jac`.
         jac: The gradient. SciPy makes it from `jac=True`.
         bounds: Finite, for every coordinate: a global search needs a box.
-        constraints: None are known yet.
+        constraints: As SciPy's, see `eign.minimize`.
         callback: As SciPy's: called with the best point, or with the result by the name `intermediate_result`.
         hess: Not used.
         hessp: Not used.
@@ -48,12 +47,10 @@ def scipy_method(
         settings: Whatever else `eign.minimize` takes: method, budget, seed, tol, workers, storage, options.
 
     Raises:
-        ValueError: there are no bounds, or there are constraints.
+        ValueError: there are no bounds.
     """
     if bounds is None:
         raise ValueError("eign searches a box: give bounds=[(low, high), ...] for every coordinate")
-    if np.size(constraints):
-        raise ValueError("eign does not take constraints yet; SciPy's SLSQP and trust-constr do, from a good start")
     if maxfun is not None:
         settings.setdefault("budget", maxfun)
-    return minimize(fun, bounds, x0=x0, args=args, jac=jac, callback=callback, **settings)
+    return minimize(fun, bounds, x0=x0, args=args, jac=jac, callback=callback, constraints=constraints, **settings)

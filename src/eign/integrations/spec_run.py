@@ -12,11 +12,14 @@ from typing import Any, final
 
 from scipy.optimize import OptimizeResult
 
+from eign.data import Observations
 from eign.evaluation import AnswerError, Evaluation
-from eign.exchange.printing import entries, printable
+from eign.exchange.printing import counted, entries, printable
 from eign.exchange.spec import Objective, Spec, SpecError
+from eign.exchange.tables import as_objects
 from eign.integrations.command import Command
-from eign.study import maximize, minimize
+from eign.study import Optimizer, maximize, minimize
+from eign.study.storage.study_file import StorageError
 
 
 @final
@@ -58,16 +61,32 @@ def run_spec(spec: Spec, *, resume: bool, progress: bool) -> OptimizeResult:
     if not resume and spec.storage is not None and spec.storage.exists():
         raise FileExistsError(f"{spec.storage} exists; to continue that study give --resume, for a new one a new name")
     search = maximize if spec.maximize else minimize
-    return search(
-        load_objective(spec, spec.objective),
-        spec.box,
-        jac=spec.objective.gradient,
-        storage=spec.storage,
-        resume=resume,
-        progress=progress,
-        constraints=[spec.constraints, spec.linear],
-        **spec.settings,
-    )
+    try:
+        return search(
+            load_objective(spec, spec.objective),
+            spec.box,
+            jac=spec.objective.gradient,
+            storage=spec.storage,
+            resume=resume,
+            progress=progress,
+            constraints=[spec.constraints, spec.linear],
+            **spec.settings,
+        )
+    except StorageError as error:
+        if not hasattr(error, "partial_result"):
+            raise
+        raise _not_written(error, error.partial_result.history, spec) from error
+
+
+def _not_written(error: StorageError, history: Observations, spec: Spec) -> StorageError:
+    """The error in the words of the terminal, with the evaluations that the file lacks: the process is about to end."""
+    reason = error.__cause__ if isinstance(error.__cause__, StorageError) else error
+    missing = history[len(Optimizer.view(spec.storage).history) :]
+    lost = [json.dumps(one) for one in as_objects(missing, spec.box.names, None, spec.constraints.names)]
+    if lost:
+        lost = [f"The file lacks {counted(len(lost), 'evaluation')}; give this to eign tell {spec.storage}:", *lost]
+    again = f"When that is mended, go on with: eign optimize {spec.path} --resume"
+    return StorageError("\n".join([f"{reason}.", *lost, again]))
 
 
 def describe_result(result: OptimizeResult, spec: Spec, *, as_json: bool) -> str:

@@ -20,7 +20,7 @@ def as_double(X: Tensor, name: str = "X", *, role: str = "points") -> Tensor:
     """The tensor in float64, with its graph; of single precision it is said once that this is so.
 
     Raises:
-        TypeError: It is no tensor.
+        TypeError: It is no tensor, or one of truth values or complex numbers.
         ValueError: It is elsewhere than on the CPU.
     """
     given: object = X
@@ -30,9 +30,34 @@ def as_double(X: Tensor, name: str = "X", *, role: str = "points") -> Tensor:
     if X.device.type != "cpu":
         advice = "and that device holds no numbers" if X.is_meta else f"pass {name}.cpu()"
         raise ValueError(f"{name} is on the device {X.device}; the models compute on the CPU, {advice}")
+    if X.dtype == torch.bool or X.is_complex():
+        raise TypeError(f"{name} has the dtype {X.dtype}, expected real numbers: torch.float64")
     if X.dtype in _SINGLE:
         _say_that_double_is_used(role, X.dtype)
     return X.to(torch.float64)
+
+
+def as_points(X: Tensor, dim: int, name: str = "X", *, q: bool = False) -> Tensor:
+    """Points `... x d` of a model with so many coordinates, or `... x q x d`, in float64 and with their graph.
+
+    Raises:
+        TypeError: As of `as_double`.
+        ValueError: The shape is wrong, or they are elsewhere than on the CPU.
+    """
+    points = as_double(X, name)
+    if points.ndim < 1 + q or points.shape[-1] != dim:
+        expected = f"(..., q, {dim})" if q else f"(..., {dim})"
+        advice = f"; one point is {name}[None]" if q and points.shape == (dim,) else ""
+        raise ValueError(f"{name} has shape {tuple(X.shape)}, expected {expected}: the model has d = {dim}{advice}")
+    return points
+
+
+def as_rows(X: Tensor, dim: int, name: str = "X") -> NDArray[np.float64]:
+    """Points `m x d` without their graph; errors as of `as_points`."""
+    points = as_points(X, dim, name, q=True)
+    if points.ndim != 2:
+        raise ValueError(f"{name} has shape {tuple(X.shape)}, expected (m, {dim}): this takes no batches")
+    return np.asarray(points.detach().numpy())
 
 
 def as_array(X: Tensor, name: str = "X", *, role: str = "points") -> NDArray[np.float64]:

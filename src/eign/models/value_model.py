@@ -15,13 +15,18 @@ from eign.arrays import Array
 from eign.data import Observations, Standardization
 from eign.models.posteriors import ValuePosterior, condition_normal
 from eign.models.stored_state import WORDS, as_tensors, check_words, read_numbers, read_units
-from eign.models.tensors import as_double, as_observations
+from eign.models.tensors import as_double, as_observations, as_points
 
 
 class ValueModel(Model, ABC):
     """A BoTorch model with the one output f; subclasses say how f is distributed in standardised units."""
 
     num_outputs: int = 1
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Coordinates of a point."""
 
     @property
     @abstractmethod
@@ -53,7 +58,7 @@ class ValueModel(Model, ABC):
         """
         if output_indices not in (None, [0]):
             raise ValueError(f"output_indices={output_indices}, but the model has the one output f")
-        mean, covariance = self.standardized_normal(as_double(X))
+        mean, covariance = self.standardized_normal(as_points(X, self.dim, q=True))
         if observation_noise is not False:
             noise = self.noise_variances(None if observation_noise is True else observation_noise)
             covariance = covariance + torch.diag_embed(noise.expand(mean.shape))
@@ -101,6 +106,11 @@ class ObservedModel(ValueModel):
         data, noise = self._observations, ", noise='learn'" if self.learns_noise else ""
         seen = f"n={len(data)}, dim={data.dim}, gradients={int(data.has_grad.any(axis=1).sum())}"
         return f"{type(self).__name__}({seen}, kernel={self.kernel!r}{noise}, fitted={self.is_fitted})"
+
+    @property
+    def dim(self) -> int:
+        """As the base class says."""
+        return self._observations.dim
 
     @property
     def observations(self) -> Observations:
@@ -209,7 +219,7 @@ class ConditionedGP(ValueModel):
     def __init__(self, model: ValueModel, X: Tensor, Y: Tensor, *, noise: Tensor | None = None) -> None:
         """From values Y, `... x k x 1`, at X, `... x k x d`, with noise variances like Y (None: the model's own)."""
         super().__init__()
-        x, y = as_double(X), as_double(Y, "Y")
+        x, y = as_points(X, model.dim, q=True), as_double(Y, "Y")
         if y.shape[-2:] != (x.shape[-2], 1):
             raise ValueError(f"Y has shape {tuple(Y.shape)}, expected (..., {X.shape[-2]}, 1) for X {tuple(X.shape)}")
         self._model = model
@@ -224,6 +234,11 @@ class ConditionedGP(ValueModel):
     def batch_shape(self) -> torch.Size:
         """Of the values conditioned on: fantasies first."""
         return torch.Size(torch.broadcast_shapes(self._x.shape[:-2], self._y.shape[:-1]))
+
+    @property
+    def dim(self) -> int:
+        """That of the model underneath."""
+        return self._model.dim
 
     @property
     def standardization(self) -> Standardization:

@@ -25,7 +25,7 @@ def compare(
     styles: Iterable[Line] | None = None,
     axes: "Axes | None" = None,
 ) -> "Axes":
-    """Mean and one standard error of the best value so far, one curve for each label.
+    """Mean and one standard error of the best feasible value so far, one curve for each label.
 
     Args:
         runs: For each label one run or several, each as `convergence` takes it; or an array of values
@@ -69,7 +69,7 @@ def curve(best: Array, *, optimum: float | None, regret: bool, start: int = 1) -
 
 
 def best_curves(runs: Mapping[str, Any], *, maximize: bool | None) -> dict[str, Array]:
-    """For each label the best values so far, `runs x evaluations`, as long as the shortest of its runs.
+    """For each label the best feasible values so far, `runs x evaluations`, as long as the shortest of its runs.
 
     A mean over the runs that got far enough would compare different runs at different evaluations.
     """
@@ -80,7 +80,7 @@ def best_curves(runs: Mapping[str, Any], *, maximize: bool | None) -> dict[str, 
         if not read:
             continue
         length = min(len(run.values) for run in read)
-        curves[label] = np.stack([best_so_far(run.values[:length], maximize=run.maximize) for run in read])
+        curves[label] = np.stack([best_so_far(run.allowed[:length], maximize=run.maximize) for run in read])
     return curves
 
 

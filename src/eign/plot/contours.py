@@ -6,6 +6,7 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.plot.cuts import Cut, read_cut
+from eign.plot.limits import draw_limits
 from eign.plot.style import BEST, DATA, MAP, TARGET, faded, new_axes
 from eign.study import Optimizer
 from eign.study.handle import handle
@@ -35,7 +36,8 @@ def contour(
 
     Brighter is better, whether f is minimised or maximised. Arrows point uphill with respect to the unit cube, which is
     what the picture shows; their lengths grow with the root of the slope. The farther a point is from the cut, the
-    paler it is. The star is the best point.
+    paler it is. The star is the best point. With constraints infeasible points are crosses, what linear constraints
+    forbid is hatched, and dotted lines are where the surrogates of the other constraints reach their limits.
 
     Args:
         optimizer: Of a method with a surrogate.
@@ -58,10 +60,14 @@ def contour(
         _draw_high_lines(axes, outlook, x, y, points)
     if arrows:
         _draw_arrows(axes, optimizer, cut)
-    seen, best = optimizer.history, optimizer.best
+    draw_limits(axes, optimizer, outlook, points, (x, y))
+    seen, best, feasible = optimizer.history, optimizer.best, handle(optimizer).is_feasible()
     strength = cut.strengths(seen.x)
-    dots = faded(DATA, strength), faded("white", strength)
-    axes.scatter(seen.x[:, i], seen.x[:, j], s=26, color=dots[0], edgecolors=dots[1], linewidths=0.8, zorder=4)
+    dots = faded(DATA, strength[feasible]), faded("white", strength[feasible])
+    inside, outside = seen.x[feasible], seen.x[~feasible]
+    axes.scatter(inside[:, i], inside[:, j], s=26, color=dots[0], edgecolors=dots[1], linewidths=0.8, zorder=4)
+    if len(outside):
+        axes.scatter(outside[:, i], outside[:, j], s=26, marker="x", color=faded(BEST, strength[~feasible]), zorder=4)
     axes.plot(best.x[i], best.x[j], "*", color=BEST, markersize=16, markeredgecolor="white", zorder=5)
     _frame(axes, cut)
     return axes

@@ -22,7 +22,7 @@ def convergence(
     regret: bool = False,
     axes: "Axes | None" = None,
 ) -> "Axes":
-    """Every value, and the best so far, against evaluations.
+    """Every value, and the best so far, against evaluations; values of infeasible points are crosses.
 
     Args:
         run: A result of `minimize` or `maximize`, an `Optimizer`, `Observations`, or the values in their order.
@@ -39,14 +39,17 @@ def convergence(
         distances, best = (regrets(part, level, maximize=seen.maximize) for part in (values, best))
         values = np.where(np.isfinite(values), distances, np.nan)
     evaluations = np.arange(1, len(values) + 1)
-    axes.plot(evaluations, values, "o", color=TRUTH, markersize=3.5, alpha=0.6, markeredgewidth=0, label="value")
+    inside, outside = np.where(seen.feasible, values, np.nan), np.where(seen.feasible, np.nan, values)
+    axes.plot(evaluations, inside, "o", color=TRUTH, markersize=3.5, alpha=0.6, markeredgewidth=0, label="value")
+    if not seen.feasible.all():
+        axes.plot(evaluations, outside, "x", color=BEST, markersize=4, alpha=0.6, label="infeasible")
     axes.step(evaluations, best, where="post", color=MODEL, linewidth=2, label="best so far")
     if regret:
         axes.set_yscale("log")
     else:
         if optimum is not None:
             axes.axhline(optimum, color=TRUTH, linestyle="--", linewidth=1, label="optimum")
-        _show_the_better(axes, Trajectory(values, seen.gradients, seen.maximize), optimum)
+        _show_the_better(axes, seen, optimum)
     tidy(axes, x=EVALUATIONS, y="distance to the optimum" if regret else "value")
     legend(axes)
     return axes
@@ -64,7 +67,8 @@ def gradient_norm(run: Any, *, maximize: bool | None = None, axes: "Axes | None"
         axes: Where to draw; None makes a new figure.
     """
     axes = new_axes() if axes is None else axes
-    values, gradients, better = read_run(run, maximize=maximize)
+    seen = read_run(run, maximize=maximize)
+    gradients = seen.gradients
     label = "gradient norm"
     if isinstance(run, Optimizer):
         box = run.box
@@ -75,7 +79,7 @@ def gradient_norm(run: Any, *, maximize: bool | None = None, axes: "Axes | None"
     norms[~(norms > 0)] = np.nan
     evaluations = np.arange(1, len(norms) + 1)
     axes.plot(evaluations, norms, "o", color=TRUTH, markersize=3.5, alpha=0.6, markeredgewidth=0, label="evaluated")
-    at_best = _at_best(values, norms, maximize=better)
+    at_best = _at_best(seen.allowed, norms, maximize=seen.maximize)
     axes.step(evaluations, at_best, where="post", color=BEST, linewidth=2, label="at the best so far")
     axes.set_yscale("log")
     tidy(axes, x=EVALUATIONS, y=label)
@@ -97,7 +101,7 @@ def _before(heights: Array) -> Array:
 
 def _show_the_better(axes: "Axes", run: Trajectory, optimum: float | None) -> None:
     """Limits that show the better three quarters of the values and of the steps: a few bad ones would flatten all."""
-    values = run.values[np.isfinite(run.values)]
+    values = run.values[np.isfinite(run.allowed)]
     if not len(values):
         return
     quartile = 0.25 if run.maximize else 0.75

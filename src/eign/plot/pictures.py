@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eign.plot.convergence import convergence, gradient_norm
-from eign.study.handle import handle
+from eign.plot.runs import read_run
 
 if TYPE_CHECKING:
     from eign.study.optimizer import Optimizer
@@ -35,8 +35,8 @@ def save_study(study: "Optimizer", file: Path) -> None:
     figure = Figure(figsize=(6.4, 6.4 if has_gradients else 4.0), layout="constrained")
     axes = figure.subplots(1 + has_gradients, 1, squeeze=False)[:, 0]
     convergence(study, axes=axes[0])
-    values = study.history.y[study.history.has_y]
-    best = np.maximum.accumulate(values) if handle(study).definition.maximize else np.minimum.accumulate(values)
+    best = read_run(study).best
+    best = best[np.isfinite(best)] if np.isfinite(best).any() else np.zeros(1)
     smallest, largest = np.sort(np.abs(best[[0, -1]]))
     if best[0] * best[-1] > 0 and largest >= 100 * smallest:
         axes[0].autoscale()

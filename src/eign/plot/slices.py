@@ -10,6 +10,7 @@ from eign.plot.cuts import Cut, read_cut
 from eign.plot.regions import high_regions
 from eign.plot.style import BEST, DATA, MODEL, TARGET, TRUTH, faded, tidy
 from eign.study import Optimizer
+from eign.study.handle import handle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +41,8 @@ def slice(  # noqa: A001  # used as eign.plot.slice
     """The posterior of f along one coordinate with a band of two standard deviations, and the acquisition below.
 
     Observed values carry their partial derivative as a small tangent; the farther a point is from the cut, the paler
-    it is. Everything is in user units, with the user's sign; the acquisition is always to be maximised.
+    it is. With constraints infeasible points are crosses, and what the linear ones forbid is grey. Everything is in
+    user units, with the user's sign; the acquisition is always to be maximised.
 
     Args:
         optimizer: Of a method with a surrogate.
@@ -61,6 +63,7 @@ def slice(  # noqa: A001  # used as eign.plot.slice
     top.plot(x, mean, color=MODEL, linewidth=2, label="posterior mean")
     if truth is not None:
         top.plot(x, [truth(point) for point in grid], color=TRUTH, linestyle="--", linewidth=1.2, label="function")
+    _shade_forbidden(top, optimizer, grid, x)
     _draw_observations(top, optimizer, cut)
     _frame(top, cut, y="value")
     top.legend(frameon=False, fontsize="small")
@@ -75,6 +78,15 @@ def slice(  # noqa: A001  # used as eign.plot.slice
     return SliceAxes(top, bottom)
 
 
+def _shade_forbidden(axes: "Axes", optimizer: Optimizer, grid: Array, x: Array) -> None:
+    """What linear constraints forbid along the cut."""
+    if not len(optimizer.linear):
+        return
+    forbidden = np.asarray((optimizer.linear.violation(grid) > 0.0).any(axis=1), dtype=np.float64)
+    for part in high_regions(forbidden, share=0.5):
+        axes.axvspan(x[part.start], x[part.stop - 1], color=TRUTH, alpha=0.25, linewidth=0)
+
+
 def _draw_observations(axes: "Axes", optimizer: Optimizer, cut: Cut) -> None:
     """Values as dots, paler the farther away, and tangents that are straight in the unit cube."""
     from matplotlib.collections import LineCollection
@@ -82,7 +94,12 @@ def _draw_observations(axes: "Axes", optimizer: Optimizer, cut: Cut) -> None:
     (k,), seen = cut.coordinates, optimizer.history
     strength, slopes = cut.strengths(seen.x), cut.slopes(optimizer)
     shown = seen.has_y
-    axes.scatter(seen.x[shown, k], seen.y[shown], s=22, color=faded(DATA, strength[shown]), linewidths=0, zorder=4)
+    feasible = handle(optimizer).is_feasible()
+    inside, outside = shown & feasible, shown & ~feasible
+    axes.scatter(seen.x[inside, k], seen.y[inside], s=22, color=faded(DATA, strength[inside]), linewidths=0, zorder=4)
+    if outside.any():
+        crosses = faded(BEST, strength[outside])
+        axes.scatter(seen.x[outside, k], seen.y[outside], s=22, marker="x", color=crosses, linewidths=1.2, zorder=4)
     known = shown & np.isfinite(slopes[:, 0])
     ends = []
     for side in (-_TANGENT, _TANGENT):

@@ -92,6 +92,11 @@ class Region:
         """Whether no row restricts the cube."""
         return not len(self.matrix) and self.basis.shape[0] == self.basis.shape[1]
 
+    @property
+    def rows(self) -> LinearRows:
+        """The rows, in the cube."""
+        return self._rows
+
     def is_flat(self, rows: LinearRows) -> Mask:
         """Which of the rows hold with equality everywhere, `k`; the rows may be in user units."""
         assert len(rows) == len(self._flat_rows), "the rows are those of the region"

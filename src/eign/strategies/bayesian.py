@@ -15,6 +15,7 @@ from eign.strategies.options import Option, at_least, fixed_hyperparameters, fla
 from eign.strategies.strategy import Belief, Proposal, State, Strategy
 
 if TYPE_CHECKING:
+    from eign.strategies.constrained.rules import ConstrainedSurrogateSteps
     from eign.strategies.surrogate_steps import SurrogateSteps
 
 
@@ -37,8 +38,12 @@ _SEARCH: Final = {
 }
 _ALPHA: Final = {"alpha": Option(0.6, at_least(0.0), "weight of stationarity; 0 is ei")}
 _STATIONARY: Final = {**_SEARCH, **_ALPHA}
+_LAGRANGIAN: Final = {
+    "lagrangian": Option(False, flag, "under constraints: stationarity of f less multipliers times constraints")
+}
 _RESCALED: Final = {
     **_STATIONARY,
+    **_LAGRANGIAN,
     "rescale": Option(True, flag, "rescale both terms over the candidates, as the paper"),
 }
 _SAMPLES: Final = {"samples": Option(256, whole(least=1), "Monte Carlo samples")}
@@ -53,11 +58,13 @@ RULES: Final[Mapping[str, Rule]] = {
     "ucb": Rule({**_SEARCH, **_WEIGHT}),
     "thompson": Rule(_CANDIDATES),
     "ei-gn": Rule(_RESCALED, gradient=True),
-    "ei-g": Rule(_STATIONARY, gradient=True),
+    "ei-g": Rule({**_STATIONARY, **_LAGRANGIAN}, gradient=True),
     "ei-g-bound": Rule({**_RESCALED, **_SAMPLES}, gradient=True),
 }
 """The rules by name; the registry combines them with a surrogate to methods."""
 
+# The others have no product with a probability that means something.
+_CONSTRAINED: Final = frozenset({"ei", "log-ei", "ei-xi", "ei-gn", "ei-g", "ei-g-bound"})
 _KERNELS: Final = ("matern52", "rbf")
 _JOINT_KERNELS: Final = (*_KERNELS, "additive", "additive+full", "two-additive+full")
 
@@ -75,6 +82,7 @@ class Bayesian(Strategy):
     def __init__(self, rule: str, surrogate: Literal["independent", "joint"] = "independent") -> None:
         """A rule of `RULES` on separate processes of f and its partial derivatives, or on one joint process."""
         self._name, self._is_joint = rule, surrogate == "joint"
+        self.handles_constraints = self.handles_linear = rule in _CONSTRAINED
 
     @property
     def options(self) -> Mapping[str, Option]:
@@ -108,16 +116,25 @@ class Bayesian(Strategy):
         """A point of the design, or what the rule picks."""
         if is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
-        return self._steps.propose_one(state, data, pending)
+        return self._steps_for(state).propose_one(state, data, pending)
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
         """The surrogate of what was told, and what the rule makes of it; also while the initial design lasts."""
-        return self._steps.belief(state, data, pending) if data.has_y.any() else None
+        return self._steps_for(state).belief(state, data, pending) if data.has_y.any() else None
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter and a surrogate exists; otherwise the values."""
         has_surrogate = "fitted" in state.memory or state.options["hyperparameters"] is not None
-        return self._steps.estimates(state, data) if has_surrogate else data.y
+        return self._steps_for(state).estimates(state, data) if has_surrogate else data.y
+
+    def _steps_for(self, state: State) -> "SurrogateSteps | ConstrainedSurrogateSteps":
+        return self._constrained_steps if state.limits or state.rows is not None else self._steps
+
+    @cached_property
+    def _constrained_steps(self) -> "ConstrainedSurrogateSteps":
+        from eign.strategies.constrained.rules import ConstrainedSurrogateSteps
+
+        return ConstrainedSurrogateSteps(self._name, self._is_joint, RULES[self._name].gradient)
 
     @cached_property
     def _steps(self) -> "SurrogateSteps":

@@ -7,6 +7,7 @@ import numpy as np
 
 from eign.arrays import Array, read_only
 from eign.data import Observations
+from eign.region import region_of
 from eign.strategies.options import Option, whole
 from eign.strategies.strategy import Proposal, State
 
@@ -26,7 +27,14 @@ def design_point(seed: int, dim: int, index: int) -> Array:
 
 def initial_proposal(state: State) -> tuple[Proposal, State]:
     """The next point of the initial design, as `Strategy.propose_one` returns it."""
-    return Proposal(design_point(state.seed, state.dim, state.asked), "initial"), state
+    return Proposal(spread_point(state), "initial"), state
+
+
+def spread_point(state: State) -> Array:
+    """The next point of the sequence of this seed that fills what linear constraints leave of the cube, `d`."""
+    if state.rows is None:
+        return design_point(state.seed, state.dim, state.asked)
+    return region_of(state.rows, state.dim).design_point(state.seed, state.asked)
 
 
 def generator(state: State, *purpose: int) -> np.random.Generator:

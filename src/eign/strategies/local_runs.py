@@ -6,7 +6,7 @@ has to be remembered, each evaluation counts as one, and while a point is pendin
 ended is not run again: the rows it has been through are remembered.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
@@ -15,6 +15,7 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
+from eign.region import region_of
 from eign.space import contains, nearest
 from eign.strategies.design import generator, initial_proposal, is_initial
 from eign.strategies.strategy import Proposal, State
@@ -36,11 +37,17 @@ class Replay(NamedTuple):
 
 
 def next_point(
-    state: State, data: Observations, pending: Array, replay: Callable[[Array], Replay]
+    state: State,
+    data: Observations,
+    pending: Array,
+    replay: Callable[[Array], Replay],
+    *,
+    order: Sequence[int] | None = None,
 ) -> tuple[Proposal, State]:
     """The initial design, and then the point that the first run which is not waiting for a pending one needs.
 
-    Runs start at the points told, best first, and then at uniform random points.
+    Runs start at the points told, best first, and then at uniform random points. `order` are all rows of the data from
+    the best to the worst, where that is not decided by the values alone.
 
     Memory: `starts`, the starting points of the runs so far, and `ended`, for each run the rows of the data that it has
     been through, or None while it goes on.
@@ -52,7 +59,7 @@ def next_point(
     used: set[int] = set()
     for run in count():
         if run == len(starts):
-            starts.append(_next_start(state, data, pending, used, runs=run).tolist())
+            starts.append(_next_start(state, data, pending, used, runs=run, order=order).tolist())
             ended.append(None)
         if ended[run] is not None:
             used.update(ended[run])
@@ -67,15 +74,19 @@ def next_point(
     raise AssertionError("there is always another run")
 
 
-def _next_start(state: State, data: Observations, pending: Array, used: set[int], *, runs: int) -> Array:
+def _next_start(
+    state: State, data: Observations, pending: Array, used: set[int], *, runs: int, order: Sequence[int] | None
+) -> Array:
     """The best point told that no run has been through or close to, or a new random one."""
     seen = data.x[sorted(used)]
-    unused = [row for row in np.flatnonzero(data.has_y).tolist() if nearest(seen, data.x[row])[1] > _SAME_RUN]
-    if unused:
-        return np.array(data.x[max(unused, key=lambda row: float(data.y[row]))])
+    ranked = np.argsort(np.where(data.has_y, -data.y, np.inf), kind="stable").tolist() if order is None else order
+    for row in ranked:
+        if data.has_y[row] and nearest(seen, data.x[row])[1] > _SAME_RUN:
+            return np.array(data.x[row])
     while True:
         # The number of runs is part of the seed, as one proposal may begin several.
-        point = generator(state, runs).random(state.dim)
+        rng = generator(state, runs)
+        point = rng.random(state.dim) if state.rows is None else region_of(state.rows, state.dim).samples(1, rng)[0]
         if not contains(pending, point) and not contains(data.x, point):
             return point
         runs += 1

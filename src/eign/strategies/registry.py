@@ -44,6 +44,10 @@ _METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "sobol": Method("scrambled Sobol points", "eign.strategies.sampling:Sobol"),
         "random": Method("uniform random points", "eign.strategies.sampling:UniformRandom"),
         "l-bfgs": Method("multi-start L-BFGS-B on the function itself", "eign.strategies.multistart:MultistartLBFGS"),
+        "slsqp": Method(
+            "multi-start SLSQP on the functions themselves, under constraints",
+            "eign.strategies.constrained.descent:MultistartSLSQP",
+        ),
         "reinforce": Method("gradient ascent from the best point of the design", "eign.strategies.reinforce:Reinforce"),
     }
 )

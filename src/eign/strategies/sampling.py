@@ -5,7 +5,8 @@ from typing import final
 
 from eign.arrays import Array
 from eign.data import Observations
-from eign.strategies.design import N_INIT, design_point, generator, initial_proposal, is_initial
+from eign.region import region_of
+from eign.strategies.design import N_INIT, generator, initial_proposal, is_initial, spread_point
 from eign.strategies.options import Option
 from eign.strategies.strategy import Proposal, State, Strategy
 
@@ -14,7 +15,7 @@ from eign.strategies.strategy import Proposal, State, Strategy
 class Sobol(Strategy):
     """The initial design, continued for ever; black-box constraints decide which point is the best."""
 
-    handles_constraints = True
+    handles_constraints = handles_linear = True
 
     @property
     def options(self) -> Mapping[str, Option]:
@@ -23,14 +24,14 @@ class Sobol(Strategy):
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:  # noqa: ARG002
         """The next point of the sequence."""
-        return Proposal(design_point(state.seed, state.dim, state.asked), "sobol"), state
+        return Proposal(spread_point(state), "sobol"), state
 
 
 @final
 class UniformRandom(Strategy):
     """The initial design, then independent uniform points; black-box constraints decide which is the best."""
 
-    handles_constraints = True
+    handles_constraints = handles_linear = True
 
     @property
     def options(self) -> Mapping[str, Option]:
@@ -41,4 +42,7 @@ class UniformRandom(Strategy):
         """A point of the design or a uniform one."""
         if is_initial(state, data, pending):
             return initial_proposal(state)
-        return Proposal(generator(state).random(state.dim), "random"), state
+        rng = generator(state)
+        if state.rows is None:
+            return Proposal(rng.random(state.dim), "random"), state
+        return Proposal(region_of(state.rows, state.dim).samples(1, rng)[0], "random"), state

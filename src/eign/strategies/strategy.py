@@ -137,12 +137,14 @@ class Belief:
         acquisition: What the next point is to maximise; None where a method looks for something else.
         x: The point that the method finds, `d`.
         in_told_units: From the model's values, and differences of them, to the units of what was told.
+        constraints: Surrogates of the constraints, in their order and units; none where a method has none.
     """
 
     model: Surrogate
     acquisition: Acquisition | None
     x: Array
     in_told_units: Callable[[Array], Array] = np.asarray
+    constraints: tuple[Surrogate, ...] = ()
 
 
 class Strategy(ABC):
@@ -155,8 +157,8 @@ class Strategy(ABC):
     """
 
     expects_improvement: ClassVar[bool] = False
-    handles_constraints: ClassVar[bool] = False
-    handles_linear: ClassVar[bool] = False
+    handles_constraints: bool = False
+    handles_linear: bool = False
 
     @property
     @abstractmethod

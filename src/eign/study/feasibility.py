@@ -10,7 +10,10 @@ from eign.study.optimizer import Optimizer
 
 
 def constraint_fields(optimizer: Optimizer) -> dict[str, Any]:
-    """Further fields of a result, none without constraints; NaN where nothing is known."""
+    """Further fields of a result, none without constraints; NaN where nothing is known.
+
+    `feasible` says of each evaluation whether it was; all others are of the best point.
+    """
     if not handle(optimizer).is_constrained:
         return {}
     limits, dim = optimizer.constraints, optimizer.box.dim
@@ -27,6 +30,7 @@ def constraint_fields(optimizer: Optimizer) -> dict[str, Any]:
         "maxcv": worst,
         "multipliers": found.constraints,
         "linear_multipliers": found.linear,
+        "feasible": handle(optimizer).is_feasible(),
     }
 
 

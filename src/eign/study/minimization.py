@@ -125,8 +125,8 @@ def minimize(
         With x, fun, jac, nfev, njev, nit, success, status, message, history (`eign.Observations`), reasons and maximize
         (whether it did). Ctrl-C returns the best so far and ends the workers. `success`: converged, or the budget used
         as asked, and x feasible. With constraints x is the best feasible point, else the least violated one, and there
-        are constr (values), constr_jac, constr_names, constr_violation and maxcv (the largest violation) and
-        multipliers.
+        are constr (values), constr_jac, constr_names, constr_violation and maxcv (both the largest violation),
+        multipliers and linear_multipliers, and feasible: for each evaluation whether it was.
     """
     return _run(**locals(), maximizing=False)  # the signature is spelt out twice for editors, and forwarded once
 

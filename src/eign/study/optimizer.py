@@ -343,7 +343,7 @@ class Optimizer:
             # The first error has the evaluation that could not be written, and must not be hidden.
             if error is None:
                 raise
-            error.add_note(f"and at the end of the block: {second}")
+            error.add_note(f"and when the study was closed: {second}")
 
 
 def _study_of(contents: Contents, path: Path) -> Study:

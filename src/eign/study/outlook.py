@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from eign.arrays import Array
 from eign.space import Box
-from eign.strategies.strategy import Belief
+from eign.strategies.strategy import Belief, Surrogate
 
 
 class Prediction(NamedTuple):
@@ -40,13 +40,12 @@ class Outlook:
 
     def predict(self, x: ArrayLike) -> Prediction:
         """The surrogate of what was told at the points (n, d), user units."""
-        import torch
+        (mean, deviation), told = self._moments(self.belief.model, x), self.belief.in_told_units
+        return Prediction(self.sign * told(mean), told(deviation))
 
-        points = torch.from_numpy(self.box.to_unit(x))
-        with torch.no_grad():
-            mean, variance = self.belief.model.moments(points)[:2]
-        told = self.belief.in_told_units
-        return Prediction(self.sign * told(mean.numpy()), told(np.sqrt(variance.numpy())))
+    def predict_constraints(self, x: ArrayLike) -> list[Prediction]:
+        """The surrogates of the constraints at the points (n, d), one after the other; empty if there are none."""
+        return [self._moments(model, x) for model in self.belief.constraints]
 
     def acquisition(self, x: ArrayLike) -> Array | None:
         """What the next point is to maximise, at the points (n, d); None if the method looks for something else.
@@ -56,3 +55,11 @@ class Outlook:
         if self.belief.acquisition is None:
             return None
         return self.belief.acquisition.evaluate(self.box.to_unit(x))
+
+    def _moments(self, model: Surrogate, x: ArrayLike) -> Prediction:
+        import torch
+
+        points = torch.from_numpy(self.box.to_unit(x))
+        with torch.no_grad():
+            mean, variance = model.moments(points)[:2]
+        return Prediction(mean.numpy(), np.sqrt(variance.numpy()))

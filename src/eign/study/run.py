@@ -24,6 +24,7 @@ from eign.study.pending import TOLD
 from eign.study.polish import POLISH, first_step, next_point
 from eign.study.progress import Progress
 from eign.study.stopping import is_stalled
+from eign.study.storage.file_format import StorageError
 from eign.study.workers import LostWorkerError, Outcome, Workers
 
 # So often, in seconds, a run looks up from waiting: for workers that have joined the cluster.
@@ -229,7 +230,9 @@ class Run:
             if not future.cancel() and future.done() and future.exception() is None:
                 outcome = future.result()
                 if isinstance(outcome, Evaluation):
-                    with suppress(ValueError):  # of a wrong shape; the reason for the end is the one to tell
+                    # Of a wrong shape, or the disk is full; the reason for the end is the one to tell. What cannot be
+                    # written is kept in memory, and part of the result.
+                    with suppress(ValueError, StorageError):
                         self._tell(x, outcome)
 
     def _gradients(self) -> int:

@@ -9,6 +9,9 @@ from eign_lab.judge.bbob import contestants as bbob
 from eign_lab.judge.bbob.report import write_report
 from eign_lab.judge.bbob.suite import INSTANCES, TASKS
 from eign_lab.judge.cases import CASES
+from eign_lab.judge.constrained import cases as constrained
+from eign_lab.judge.constrained import contestants as constrained_contestants
+from eign_lab.judge.constrained.report import write_report as write_constrained
 from eign_lab.judge.contestants import SETS
 from eign_lab.judge.report_cards import SEEDS, write_report_card
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec
@@ -81,5 +84,6 @@ SUITES: Final = {
     for suite in (
         Suite("auto", CASES, SEEDS, SETS, write_report_card),
         Suite("bbob", TASKS, INSTANCES, bbob.SETS, write_report),
+        Suite("constrained", constrained.CASES, constrained.SEEDS, constrained_contestants.SETS, write_constrained),
     )
 }

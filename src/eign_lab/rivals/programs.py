@@ -11,8 +11,8 @@ from eign.arrays import Array
 from eign_lab.rivals.counted import CountedProblem, FlatAfterwards, sobol_design
 from eign_lab.rivals.tiktak import search_by_tiktak
 
-Program = Callable[[CountedProblem], None]
-"""Evaluates until `Finished` is raised."""
+Program = Callable[[Any], None]
+"""Evaluates a `CountedProblem`, or what a judge has in its place, until `Finished` is raised."""
 
 _FIRST_STEP: Final = 0.25
 _GTOL: Final = 1e-6 * _FIRST_STEP

@@ -74,7 +74,8 @@ class ProblemSpec:
 
     def posed(self, seed: int) -> PosedProblem:
         """The problem itself, as a run of this seed sees it."""
-        return pose(self.name, self.options, source=self.source, seed=seed if self.seeded else None)
+        posed: PosedProblem = pose(self.name, self.options, source=self.source, seed=seed if self.seeded else None)
+        return posed
 
 
 @final

@@ -27,7 +27,6 @@ from typing import Any, Final, get_args, get_origin
 from eign.checks import Check, EntryError, Place, a_number, a_table, checked, checked_table, flag, or_none, whole
 from eign.exchange.toml_file import SpecError, read_toml
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec, find_program
-from eign_lab.runs.tasks import new_optimizer
 
 
 def load_experiments(path: str | Path) -> list[Experiment]:
@@ -91,7 +90,8 @@ def _check_names(experiment: Experiment, place: Place) -> None:
             for j, method in enumerate(experiment.methods):
                 at = (*place, "method", j)
                 if find_program(method.method) is None:
-                    new_optimizer(experiment.run(problem, method, 0), posed)
+                    run = experiment.run(problem, method, 0)
+                    posed.begin(run.method, run.seed, run.options)
         except (TypeError, ValueError) as error:
             raise EntryError(at, str(error)) from error
 

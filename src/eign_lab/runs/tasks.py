@@ -17,15 +17,14 @@ from typing import Final
 
 import numpy as np
 
-from eign import Optimizer
 from eign.arrays import Array
 from eign.numerics.threads import pinned_threads, single_threaded_blas
 from eign.study import MethodFailedWarning
 from eign.study.handle import restore, snapshot
-from eign_lab.rivals import CountedProblem, Finished
+from eign_lab.rivals import Finished
 from eign_lab.runs.experiment import RunSpec, find_program
 from eign_lab.runs.plugins import load_function
-from eign_lab.runs.posed_problem import PosedProblem, pose
+from eign_lab.runs.posed_problem import Posed, pose
 from eign_lab.runs.run_log import Goal, RunLog
 
 TASK_SECONDS: Final = 30.0
@@ -67,7 +66,7 @@ def _continue_study(run: RunSpec, log: RunLog, goal: Goal, is_stopped: Stopped) 
     """Ask, evaluate and tell, as a user would."""
     problem = _posed(run)
     design = _design(run, problem)
-    optimizer = restore(log.study) if log.study is not None else new_optimizer(run, problem)
+    optimizer = restore(log.study) if log.study is not None else problem.begin(run.method, run.seed, run.options)
     answered = time.perf_counter()
     try:
         while not goal.is_reached(len(log), log.trace.last):
@@ -75,11 +74,11 @@ def _continue_study(run: RunSpec, log: RunLog, goal: Goal, is_stopped: Stopped) 
             asked = np.concatenate([design[len(log) :][:1], optimizer.pending])
             x = asked[0] if len(asked) else optimizer.ask()
             waited = time.perf_counter() - answered
-            value, gradient = problem.seen(x)
+            answer = problem.answer(x)
             answered = time.perf_counter()
-            optimizer.tell(x, value, gradient)
+            optimizer.tell(x, **answer.told)
             log.seconds.append(np.nan if optimizer.reasons[-1] in ("initial", "told") else waited)
-            log.trace.add(value, problem.true_value(x, value))
+            log.trace.add(answer.value, problem.true_value(x, answer.value))
             if is_stopped():
                 break
     finally:
@@ -100,7 +99,7 @@ def _run_program(run: RunSpec, goal: Goal, is_stopped: Stopped) -> RunLog:
             raise InterruptedError
         return goal.is_reached(len(log), log.trace.last)
 
-    counted = CountedProblem(problem.seen, record, seed=run.seed, budget=goal.budget, options=run.options)
+    counted = problem.counted(record, seed=run.seed, budget=goal.budget, options=run.options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of line searches that fail, which is the program's own affair
         try:
@@ -114,26 +113,21 @@ def _run_program(run: RunSpec, goal: Goal, is_stopped: Stopped) -> RunLog:
     return log
 
 
-def new_optimizer(run: RunSpec, problem: PosedProblem) -> Optimizer:
-    """The optimizer that a user would get with these settings."""
-    bounds, options = problem.seen.bounds, run.options
-    return Optimizer(bounds, method=run.method, seed=run.seed, maximize=True, options=options, check_gradients=False)
-
-
-def _design(run: RunSpec, problem: PosedProblem) -> Array:
+def _design(run: RunSpec, problem: Posed) -> Array:
     """Given points that are told before the first is asked, `n x d`."""
     points = load_function(run.design)(run.problem, run.seed) if run.design else ()
-    return np.reshape(np.asarray(points, dtype=np.float64), (-1, problem.seen.dim))
+    return np.reshape(np.asarray(points, dtype=np.float64), (-1, problem.dim))
 
 
-def _posed(run: RunSpec) -> PosedProblem:
+def _posed(run: RunSpec) -> Posed:
     """The problem of a run, kept for the next task: some take seconds to build."""
     return _kept(run.problem, run.source, json.dumps(dict(run.problem_options)), run.seed if run.seeded else None)
 
 
 @lru_cache(maxsize=8)
-def _kept(name: str, source: str, options: str, seed: int | None) -> PosedProblem:
-    return pose(name, json.loads(options), source=source, seed=seed)
+def _kept(name: str, source: str, options: str, seed: int | None) -> Posed:
+    posed: Posed = pose(name, json.loads(options), source=source, seed=seed)
+    return posed
 
 
 @contextmanager

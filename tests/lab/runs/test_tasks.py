@@ -102,7 +102,8 @@ def test_a_run_ends_at_its_target_and_goes_on_for_who_wants_more():
 @pytest.mark.parametrize("method", [name for name in PROGRAMS if not name.startswith("botorch/")])
 def test_another_program_is_a_method_of_the_harness(method):
     first, again, other = (whole(replace(run_of(method), seed=seed), 30).trace for seed in (1, 1, 2))
-    assert first == again != other
+    assert first == again
+    assert (first == other) is (method == "nlopt/stogo"), "StoGO begins by splitting the box, wherever it starts"
     assert first.evaluations == 30
     assert len(whole(run_of(method), 30, target=first.best[0])) < 30
 

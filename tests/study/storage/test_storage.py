@@ -11,12 +11,13 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from concurrent.futures import Executor, Future
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from eign import Box, Optimizer
+from eign import Box, Optimizer, minimize
 from eign.data import Observations
 from eign.interrupts import uninterrupted
 from eign.study.handle import handle
@@ -389,14 +390,26 @@ class TestHolder:
 
 
 @contextlib.contextmanager
-def full_disk(path):
-    """No file of this process may grow: what writing beyond meets is what a full disk is to SQLite."""
+def full_disk(path, room=None):
+    """No file of this process may grow, or reach beyond `room`: what that meets is what a full disk is to SQLite."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size if room is None else room, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+class AtOnce(Executor):
+    """So many workers, of which each is done before the next begins: all of them have ended when one is looked at."""
+
+    def __init__(self, count):
+        self._max_workers = count
+
+    def submit(self, function, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
 
 
 class TestTrouble:
@@ -433,6 +446,29 @@ class TestTrouble:
         opt.close()
         with Optimizer.resume(path) as again:
             assert again.history == opt.history
+
+    @pytest.mark.parametrize("count", [None, 2], ids=["alone", "two at once"])
+    def test_of_a_full_disk_minimize_shows_the_first_error_with_all_that_is_known(self, path, count):
+        """Neither what ended meanwhile nor closing the study hides the error that has the evaluation and the result."""
+        evaluated = []
+        with contextlib.ExitStack() as stack:
+
+            def function(x):
+                if len(evaluated) == 11:  # of two, the second: the first is told when both have ended
+                    stack.enter_context(full_disk(path, room=1))
+                evaluated.append(x.tolist())
+                return float(x @ x), 2 * x
+
+            workers = None if count is None else AtOnce(count)
+            with pytest.raises(StorageError, match="tell it again") as caught:
+                minimize(function, SQUARE, method="sobol", seed=0, storage=path, workers=workers, budget=500)
+            stored = len(Optimizer.view(path).history)
+        (note,) = caught.value.__notes__
+        assert note.startswith("and when the study was closed: cannot write")
+        known = caught.value.partial_result.history.x.tolist()
+        assert sorted(known) == sorted(evaluated)
+        assert str([known[stored]]) in str(caught.value)
+        assert stored < len(known)
 
     def test_sqlite_says_full_and_closing_writes_the_rest(self, path):
         opt = Optimizer(SQUARE, method="sobol", seed=0, storage=path)

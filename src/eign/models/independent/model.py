@@ -24,7 +24,7 @@ from eign.models.independent.processes import (
 )
 from eign.models.kernels import correlation
 from eign.models.posteriors import GradientPosterior
-from eign.models.tensors import as_array, as_double, as_observations
+from eign.models.tensors import as_observations, as_points, as_rows
 from eign.models.value_model import ObservedModel, check_noise
 from eign.numerics.threads import single_threaded_blas
 
@@ -180,19 +180,20 @@ class IndependentGradientGP(ObservedModel):
 
     def gradient_posterior(self, X: Tensor) -> GradientPosterior:
         """The posterior of each partial derivative at each point, `... x d -> ... x d`; differentiable once."""
-        points = as_double(X)
+        points = as_points(X, self.dim)
         flat = points.reshape(-1, points.shape[-1])
         mean, variance = _PartialDerivatives.apply(flat, self)  # type: ignore[no-untyped-call]
         return GradientPosterior(mean.reshape(points.shape), variance.reshape(points.shape))
 
     def moments(self, X: Tensor) -> ValueAndGradientMoments:
         """The moments of f and its gradient at each point, without autograd, `m x d -> m, m, m x d, m x d`."""
-        mean, variance = moments(self._conditioned(), as_array(X))
+        mean, variance = moments(self._conditioned(), as_rows(X, self.dim))
         return ValueAndGradientMoments(*self._in_given_units(mean, variance))
 
     def moments_and_jacobians(self, X: Tensor) -> tuple[ValueAndGradientMoments, MomentJacobians]:
         """The same and the derivatives with respect to each point, in closed form."""
-        (mean, variance), (mean_slope, variance_slope) = moments_and_jacobians(self._conditioned(), as_array(X))
+        points = as_rows(X, self.dim)
+        (mean, variance), (mean_slope, variance_slope) = moments_and_jacobians(self._conditioned(), points)
         units = self._standardization
         grad_scale = torch.from_numpy(np.array(units.grad_scale))[:, None]
         slope, bend = torch.from_numpy(mean_slope), torch.from_numpy(variance_slope)

@@ -30,10 +30,11 @@ from eign.models.joint.moments import (
     differentiable_values,
     extended,
     joint_moments,
+    mean_and_gradient,
     value_moments,
     value_moments_and_gradients,
 )
-from eign.models.tensors import as_array, as_double, as_observations
+from eign.models.tensors import as_observations, as_points, as_rows
 from eign.models.value_model import ObservedModel, check_noise
 from eign.numerics.cholesky import FactorizationError
 from eign.numerics.lbfgs import Minimum
@@ -221,7 +222,7 @@ class JointGradientGP(ObservedModel):
 
     def joint_posterior(self, X: Tensor) -> VectorPosterior:
         """Of (f, grad f) at each point, `... x d -> ... x (d+1), ... x (d+1) x (d+1)`; differentiable once in X."""
-        mean, covariance = differentiable_joint(self._conditioned(), as_double(X))
+        mean, covariance = differentiable_joint(self._conditioned(), as_points(X, self.dim))
         return self._vectors_in_given_units(mean, covariance)
 
     def gradient_posterior(self, X: Tensor) -> VectorPosterior:
@@ -231,13 +232,13 @@ class JointGradientGP(ObservedModel):
 
     def moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of f at each point, without autograd, `m x d -> m, m`."""
-        mean, variance = value_moments(self._conditioned(), as_array(X))
+        mean, variance = value_moments(self._conditioned(), as_rows(X, self.dim))
         units = self._standardization
         return torch.from_numpy(units.y_shift + units.y_scale * mean), torch.from_numpy(units.y_scale**2 * variance)
 
     def moments_and_gradients(self, X: Tensor) -> ValueMomentsAndGradients:
         """The same and the derivatives with respect to each point, in closed form, `m x d -> m, m, m x d, m x d`."""
-        moments = value_moments_and_gradients(self._conditioned(), as_array(X))
+        moments = value_moments_and_gradients(self._conditioned(), as_rows(X, self.dim))
         units = self._standardization
         return ValueMomentsAndGradients(
             torch.from_numpy(units.y_shift + units.y_scale * moments.mean),
@@ -246,9 +247,15 @@ class JointGradientGP(ObservedModel):
             torch.from_numpy(units.y_scale**2 * moments.variance_gradient),
         )
 
+    def mean_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean of f and its gradient by the point, `m x d -> m, m x d`; without variances, and faster by far."""
+        mean, gradient = mean_and_gradient(self._conditioned(), as_rows(X, self.dim))
+        units = self._standardization
+        return torch.from_numpy(units.y_shift + units.y_scale * mean), torch.from_numpy(units.y_scale * gradient)
+
     def joint_moments(self, X: Tensor) -> VectorPosterior:
         """`joint_posterior` at m points without autograd, `m x d -> m x (d+1), m x (d+1) x (d+1)`."""
-        mean, covariance = joint_moments(self._conditioned(), as_array(X))
+        mean, covariance = joint_moments(self._conditioned(), as_rows(X, self.dim))
         return self._vectors_in_given_units(torch.from_numpy(mean), torch.from_numpy(covariance))
 
     def conditioned(self) -> ConditionedRows:

@@ -30,7 +30,7 @@ from eign.models.spanned.moments import (
 )
 from eign.models.spanned.rows import SpannedData
 from eign.models.spanned.split import SplitRows, split, split_negative_log_likelihood
-from eign.models.tensors import as_array, as_observations
+from eign.models.tensors import as_observations, as_points, as_rows
 from eign.models.value_model import ObservedModel, check_noise
 from eign.numerics.lbfgs import Minimum
 from eign.numerics.threads import single_threaded_blas
@@ -179,7 +179,8 @@ class SpannedGradientGP(ObservedModel):
 
     def gradient_posterior(self, X: Tensor) -> GradientPosterior:
         """Mean and variance of each partial derivative, without autograd, `... x d -> ... x d, ... x d`."""
-        mean, variance = gradient_moments(self.conditioned(), as_array(X).reshape(-1, X.shape[-1]))
+        points = as_points(X, self.dim).detach().numpy().reshape(-1, self.dim)
+        mean, variance = gradient_moments(self.conditioned(), points)
         units = self._standardization
         return GradientPosterior(
             torch.from_numpy(units.y_scale * mean).reshape(X.shape),
@@ -188,19 +189,19 @@ class SpannedGradientGP(ObservedModel):
 
     def mean_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """The posterior mean of f and of its gradient alone, `m x d -> m, m x d`, in O(n d) a point."""
-        mean, gradient = value_mean(self.conditioned(), as_array(X))
+        mean, gradient = value_mean(self.conditioned(), as_rows(X, self.dim))
         units = self._standardization
         return torch.from_numpy(units.y_shift + units.y_scale * mean), torch.from_numpy(units.y_scale * gradient)
 
     def moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of f at each point, without autograd, `m x d -> m, m`."""
-        mean, variance = value_moments(self.conditioned(), as_array(X))
+        mean, variance = value_moments(self.conditioned(), as_rows(X, self.dim))
         units = self._standardization
         return torch.from_numpy(units.y_shift + units.y_scale * mean), torch.from_numpy(units.y_scale**2 * variance)
 
     def moments_and_gradients(self, X: Tensor) -> ValueMomentsAndGradients:
         """The same and the derivatives with respect to each point, in closed form, `m x d -> m, m, m x d, m x d`."""
-        moments = value_moments_and_gradients(self.conditioned(), as_array(X))
+        moments = value_moments_and_gradients(self.conditioned(), as_rows(X, self.dim))
         units = self._standardization
         return ValueMomentsAndGradients(
             torch.from_numpy(units.y_shift + units.y_scale * moments.mean),

@@ -17,6 +17,7 @@ from eign.strategies.strategy import Belief, Proposal, State, Strategy
 
 if TYPE_CHECKING:
     from eign.strategies.auto.method import Steps
+    from eign.strategies.constrained.method import ConstrainedSteps
 
 
 @final
@@ -24,6 +25,7 @@ class Auto(Strategy):
     """The default method: docs/auto.md describes it."""
 
     expects_improvement = True
+    handles_constraints = handles_linear = True
 
     @property
     def options(self) -> Mapping[str, Option]:
@@ -43,21 +45,30 @@ class Auto(Strategy):
         """A point of the design, or what the model says."""
         if _is_initial(state, data, pending) or not data.has_y.any():
             return initial_proposal(state)
-        return self._steps.propose_one(state, data, pending)
+        return self._steps(state).propose_one(state, data, pending)
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief | None:
         """The model in the units of y, and where a global step would look; also while the initial design lasts."""
-        return self._steps.belief(state, data, pending) if data.has_y.any() else None
+        return self._steps(state).belief(state, data, pending) if data.has_y.any() else None
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter and there is a model; otherwise the values."""
-        return self._steps.estimates(state, data) if state.memory else data.y
+        return self._steps(state).estimates(state, data) if state.memory else data.y
+
+    def _steps(self, state: State) -> "Steps | ConstrainedSteps":
+        return self._constrained if state.limits or state.rows is not None else self._free
 
     @cached_property
-    def _steps(self) -> "Steps":
+    def _free(self) -> "Steps":
         from eign.strategies.auto.method import Steps  # and with it torch
 
         return Steps()
+
+    @cached_property
+    def _constrained(self) -> "ConstrainedSteps":
+        from eign.strategies.constrained.method import ConstrainedSteps
+
+        return ConstrainedSteps()
 
 
 def _is_initial(state: State, data: Observations, pending: Array) -> bool:

@@ -1,0 +1,245 @@
+"""`auto` under constraints: runs of local steps on models of all outputs, and where the next run begins.
+
+| reason | the point |
+|---|---|
+| initial | of the design, inside what linear constraints leave |
+| local | the best merit in a trust region around the best point of a run, as the models see it |
+| global | where improvement that is feasible is most to be expected, the start of a run |
+| restart | the start of a run far from all points told |
+
+A run goes on until it has converged, its models promise nothing that the best feasible point has not, or it comes to an
+optimum that is known. Where the models' promises do not come true SLSQP on the functions themselves goes on.
+"""
+
+from dataclasses import replace
+from typing import Final, NamedTuple, final
+
+import numpy as np
+import torch
+
+from eign.arrays import Array
+from eign.data import Observations
+from eign.formulas.improvement_numpy import expected_improvement
+from eign.space import SAME_POINT, contains, nearest
+from eign.strategies.constrained.descent import replay
+from eign.strategies.constrained.global_step import FeasibleImprovement, GlobalStep, global_step
+from eign.strategies.constrained.local_step import LocalStep, local_step
+from eign.strategies.constrained.memory import Memory, Run
+from eign.strategies.constrained.outputs import Outputs, fit_outputs
+from eign.strategies.constrained.standing import Index, Standing
+from eign.strategies.design import generator
+from eign.strategies.strategy import Belief, Proposal, State
+
+# Gains in standard deviations of what was told. Below the first a run has converged; a global step looks for more than
+# the second, so that it stays away from optima that were reached.
+_CONVERGED: Final = 1e-7
+_SMALL: Final = 1e-3
+# Of what a step was to gain came less than the first share: too far; more than the second: farther next time.
+_FAILED: Final = 0.1
+_AS_EXPECTED: Final = 0.7
+_RADIUS: Final = (1e-5, 0.5)
+_MISSES: Final = 3
+# How far ahead a run is judged, and how many standard deviations of f it is granted there.
+_OUTLOOK: Final = 0.3
+_HOPE: Final = 2.0
+_SAME_OPTIMUM: Final = 0.02
+_DRAWS: Final = 64
+_LARGEST_PENALTY: Final = 1e5
+_EQUALITY: Final = (0.3, 0.93, 1e-3)
+
+
+class _Step(NamedTuple):
+    x: Array
+    reason: str
+
+
+@final
+class ConstrainedSteps:
+    """What `auto` proposes after its design where there are constraints. Memory: see `Memory`."""
+
+    def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
+        """The next step of a run, or the start of another."""
+        # Values over hundreds of decades overflow here and there; what is not finite is never chosen.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            memory, outputs = _learned(state, data)
+            memory, step = _continued(memory, outputs, pending)
+            if step is None:
+                memory, step = _begun(memory, outputs, state, pending)
+            gain = _expected(outputs, step.x)
+        return Proposal(step.x, step.reason, gain), replace(state, memory=memory.to_json(), noisy=outputs.is_noisy)
+
+    def belief(self, state: State, data: Observations, pending: Array) -> Belief:
+        """The model of f in the units of y, and where a global step would look."""
+        _, outputs = _learned(state, data)
+        target = _improvement(outputs.given(pending), state)
+        return Belief(outputs.objective, target, _global(outputs, state, pending).x)
+
+    def estimates(self, state: State, data: Observations) -> Array:
+        """The posterior mean of f where its values scatter; otherwise the values."""
+        if not state.noisy:
+            return data.y
+        _, outputs = _learned(replace(state, options={**state.options, "refit": np.inf}), data)
+        model = outputs.objective
+        return np.asarray(model.moments(torch.tensor(data.x))[0].numpy()) if model.noisy else data.y
+
+
+def _learned(state: State, data: Observations) -> tuple[Memory, Outputs]:
+    """The models of what was told, and the memory with their fits."""
+    memory = Memory.from_json(state.memory)
+    outputs, fits = fit_outputs(Standing.of(state, data), memory.fits, state.options)
+    return replace(memory, fits=tuple(fits)), outputs
+
+
+def _continued(memory: Memory, outputs: Outputs, pending: Array) -> tuple[Memory, _Step | None]:
+    """The next step of the run; None if there is none, it waits, or it has ended, which the memory then says."""
+    run, data = memory.run, outputs.standing.data
+    if run is None or (run.path and contains(pending, np.array(run.path[-1]))):
+        return memory, None
+    rows = _told_rows(run, data)
+    if not len(rows):
+        return replace(memory, run=None), None
+    if run.step > 0.0:
+        return _descended(memory, run, outputs, pending)
+    merit = outputs.merit(memory.penalty)
+    center = int(rows[merit[rows].argmax()])
+    run = _judged(run, rows, merit, data)
+    if run.misses >= _MISSES and not outputs.is_noisy and _is_complete(data):
+        start = data.x[center].tolist()
+        return _descended(memory, replace(run, start=start, path=(), step=max(run.radius, 1e-3)), outputs, pending)
+    step = local_step(outputs, center, run.radius, memory.penalty)
+    memory, step = _with_enough_penalty(memory, outputs, center, run, step)
+    ended = _has_ended(memory, outputs, center, run, step)
+    if ended or contains(pending, step.x):
+        optima = memory.optima
+        if ended:
+            optima = (*optima, data.x[center].tolist())
+        return replace(memory, run=None, optima=optima), None
+    run = replace(run, gain=step.gain, path=(*run.path, step.x.tolist()))
+    return replace(memory, run=run), _Step(step.x, "local")
+
+
+def _is_complete(data: Observations) -> bool:
+    """Whether SLSQP can work on what was told: gradients are complete."""
+    return all(bool(np.all(each.has_grad[each.has_y])) for each in (data, *data.constraints))
+
+
+def _told_rows(run: Run, data: Observations) -> Index:
+    known = np.flatnonzero(data.has_y)
+    found = (nearest(data.x[known], np.array(x)) for x in run.path)
+    return known[[row for row, distance in found if distance <= SAME_POINT]]
+
+
+def _judged(run: Run, rows: Index, merit: Array, data: Observations) -> Run:
+    """With the radius that follows from what came of the last step; nothing came of one that failed."""
+    if len(run.path) < 2 or run.gain <= 0.0:
+        return run
+    last, distance = nearest(data.x, np.array(run.path[-1]))
+    others = rows[rows != last]
+    came = -np.inf
+    if distance <= SAME_POINT and len(others):
+        came = float(merit[last] - merit[others].max()) / run.gain
+    factor = 1 / 3 if came < _FAILED else 2.0 if came > _AS_EXPECTED else 1.0
+    misses = run.misses + 1 if came < _FAILED else 0
+    return replace(run, radius=float(np.clip(run.radius * factor, *_RADIUS)), misses=misses)
+
+
+def _with_enough_penalty(
+    memory: Memory, outputs: Outputs, center: int, run: Run, step: LocalStep
+) -> tuple[Memory, LocalStep]:
+    """The step again with a larger penalty where it would rather pay than come closer to feasibility."""
+    lower, upper = outputs.limits
+    values = outputs.told[center, 1:]
+    before = float(np.maximum(np.maximum(lower - values, values - upper), 0.0).sum())
+    while step.violation > max(0.9 * before, 1e-6) and memory.penalty < _LARGEST_PENALTY:
+        harder = local_step(outputs, center, run.radius, 10.0 * memory.penalty)
+        memory = replace(memory, penalty=10.0 * memory.penalty)
+        if harder.violation > 0.99 * step.violation:
+            break
+        step = harder
+    return memory, step
+
+
+def _has_ended(memory: Memory, outputs: Outputs, center: int, run: Run, step: LocalStep) -> bool:
+    """Whether a run has converged, has come to a known optimum, or will not get above the best feasible point."""
+    standing = outputs.standing
+    if step.gain < _CONVERGED or contains(standing.data.x[np.isfinite(outputs.merit(0.0))], step.x):
+        return True
+    optima = memory.known_optima(len(step.x))
+    if nearest(optima, step.x)[1] < _SAME_OPTIMUM:
+        return True
+    best = standing.best_feasible
+    if best is None or run.reason == "local":
+        return False
+    goal = float(outputs.objective.fit.output.values(np.array([best]))[0])
+    if step.value > goal:
+        return False
+    far = local_step(outputs, center, max(_OUTLOOK, run.radius), memory.penalty)
+    variance = float(outputs.objective.model.moments(torch.from_numpy(far.x[None].copy()))[1][0])
+    return far.value + _HOPE * np.sqrt(variance) < goal + _SMALL or nearest(optima, far.x)[1] < _SAME_OPTIMUM
+
+
+def _descended(memory: Memory, run: Run, outputs: Outputs, pending: Array) -> tuple[Memory, _Step | None]:
+    """The next point of SLSQP on the functions."""
+    standing = outputs.standing
+    found = replay(np.array(run.start), standing, {"first_step": run.step, "ftol": 1e-10})
+    if found.needed is None or contains(pending, found.needed):
+        rows = sorted(found.used)
+        merit = outputs.merit(memory.penalty)
+        ends = [standing.data.x[max(rows, key=lambda row: float(merit[row]))].tolist()] if rows else []
+        return replace(memory, run=None, optima=(*memory.optima, *ends)), None
+    run = replace(run, path=(*run.path, found.needed.tolist()))
+    return replace(memory, run=run), _Step(found.needed, "local")
+
+
+def _begun(memory: Memory, outputs: Outputs, state: State, pending: Array) -> tuple[Memory, _Step]:
+    """A new run: the first from the best point of the design, then from where most is expected, or far from all."""
+    standing, rng = outputs.standing, generator(state, 1)
+    if memory.run is None and not memory.spent:
+        row = int(np.argmax(outputs.merit(memory.penalty)))
+        first = Run(standing.data.x[row].tolist(), "local", path=(standing.data.x[row].tolist(),))
+        begun, step = _continued(replace(memory, run=first, spent={"local": 1}), outputs, pending)
+        if step is not None:
+            return begun, step
+        memory = begun
+    found = _global(outputs, state, pending)
+    reason, x = "global", found.x
+    promise = found.probability * (found.gain if standing.best_feasible is not None else 1.0)
+    is_blind = promise < _SMALL
+    if is_blind and memory.spent.get("restart", 0) <= memory.spent.get("global", 0):
+        reason, x = "restart", _unexplored(standing, pending, rng)
+    spent = {**memory.spent, reason: memory.spent.get(reason, 0) + 1}
+    memory = replace(memory, spent=spent)
+    if memory.run is None:  # else one waits for a pending evaluation, and this is a point beside it
+        memory = replace(memory, run=Run(x.tolist(), reason, path=(x.tolist(),)))
+    return memory, _Step(x, reason)
+
+
+def _improvement(outputs: Outputs, state: State) -> FeasibleImprovement:
+    """What global steps maximise; the tolerance of equalities shrinks with each evaluation."""
+    best = outputs.standing.best_feasible
+    goal = None if best is None else float(outputs.objective.fit.output.values(np.array([best]))[0]) + _SMALL
+    first, factor, least = _EQUALITY
+    tolerance = max(first * factor ** (len(outputs.standing.data) - state.dim), least)
+    return FeasibleImprovement(outputs, goal, tolerance)
+
+
+def _global(outputs: Outputs, state: State, pending: Array) -> GlobalStep:
+    standing = outputs.standing
+    incumbents = standing.data.x[standing.order[:3]]
+    return global_step(_improvement(outputs.given(pending), state), incumbents, generator(state))
+
+
+def _unexplored(standing: Standing, pending: Array, rng: np.random.Generator) -> Array:
+    """Of some points anywhere in the region the one that is farthest from those told."""
+    seen = np.concatenate([standing.data.x, pending])
+    return np.array(max(standing.region.samples(_DRAWS, rng), key=lambda x: nearest(seen, x)[1]))
+
+
+def _expected(outputs: Outputs, x: Array) -> float | None:
+    """The expected improvement of f alone over the best feasible value, in the units of y; None without one."""
+    best = outputs.standing.best_feasible
+    if best is None:
+        return None
+    mean, variance = (float(part[0]) for part in outputs.objective.moments(torch.from_numpy(x[None].copy())))
+    found = expected_improvement(np.array([mean]), np.array([max(variance, 1e-300)]), best)
+    return float(found.value[0])

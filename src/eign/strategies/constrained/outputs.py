@@ -1,0 +1,214 @@
+r"""One model for each output of an evaluation: f first, then the constraints, all in the units of their models.
+
+| symbol | in code | meaning |
+|---|---|---|
+| k = 0 .. m | | outputs: f, then the constraints |
+| :math:`\mu_k` | `means` | posterior means, in units in which what was told has mean 0 and deviation 1 |
+| l, u | `lower`, `upper` | limits of the constraints in these units |
+
+Each is a process of value and gradient, fitted on its own. That of f may be of a compressed f, as in `auto`; a
+constraint is as it is, under the kernel that makes it likelier.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+import torch
+
+from eign.arrays import Array
+from eign.data import Observations
+from eign.models.selection import SelectedModel, Selection, fitted, row_budget
+from eign.strategies.constrained.standing import Standing
+
+# Kernels of a constraint, and by how much more likely, in natural logarithms, the smoother one must be: it is sure of
+# itself where it is wrong. They are compared when the data have doubled.
+_KERNELS: Final = ("matern52", "rbf")
+_SMOOTHNESS_MARGIN: Final = 4.0
+_COMPARED: Final = 2.0
+
+
+class Moments(NamedTuple):
+    """Means and variances of all outputs at k points, `k x (m+1)`, and their gradients, `k x (m+1) x d`."""
+
+    mean: Array
+    variance: Array
+    mean_gradient: Array
+    variance_gradient: Array
+
+
+@final
+@dataclass(frozen=True)
+class Outputs:
+    """The models of f and the constraints, and what was told in their units.
+
+    Attributes:
+        models: f first; None for a constraint of which nothing is known yet.
+        standing: What was told.
+    """
+
+    models: tuple[SelectedModel | None, ...]
+    standing: Standing
+
+    @property
+    def objective(self) -> SelectedModel:
+        """The model of f."""
+        assert self.models[0] is not None, "without a value the design goes on"
+        return self.models[0]
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether values of an output scatter."""
+        return any(model is not None and model.noisy for model in self.models)
+
+    @cached_property
+    def limits(self) -> tuple[Array, Array]:
+        """Lower and upper limits of the constraints in the units of their models, `m` each."""
+        return self._in_units(self.standing.lower), self._in_units(self.standing.upper)
+
+    @cached_property
+    def tolerances(self) -> Array:
+        """What 1 scale of each constraint is in the units of its model, `m`."""
+        models = self.models[1:]
+        slopes = [1.0 if one is None else float(one.fit.output.slope(np.array(0.0))) for one in models]
+        return np.array(slopes) * self.standing.scales
+
+    @cached_property
+    def told(self) -> Array:
+        """Values in the units of the models, `n x (m+1)`; NaN where there is none, or posterior means with noise."""
+        columns = [self._told(k, data) for k, data in enumerate(self._data)]
+        return np.column_stack(columns)
+
+    @cached_property
+    def slopes(self) -> Array:
+        """Gradients in the units of the models, `n x (m+1) x d`; NaN where there is none, or with noise."""
+        parts = []
+        for model, data in zip(self.models, self._data, strict=True):
+            is_exact = model is not None and not model.noisy
+            parts.append(model.fit.output.apply(data).grad if is_exact and model else np.full(data.x.shape, np.nan))
+        return np.stack(parts, axis=1)
+
+    def merit(self, penalty: float) -> Array:
+        r"""Of the points told, `n`: value less the penalty times all violations; minus infinity where one is missing.
+
+        .. math:: f - \rho \sum_j \max(l_j - c_j, c_j - u_j, 0)
+        """
+        lower, upper = self.limits
+        constraints = self.told[:, 1:]
+        violation = np.maximum(np.maximum(lower - constraints, constraints - upper), 0.0).sum(axis=1)
+        merit = self.told[:, 0] - penalty * violation
+        return np.asarray(np.where(np.isfinite(merit), merit, -np.inf))
+
+    def means(self, x: Array) -> tuple[Array, Array]:
+        """Of all outputs at one point, `d -> m+1`, and their gradients, `(m+1) x d`."""
+        value, slope = np.zeros(len(self.models)), np.zeros((len(self.models), len(x)))
+        point = torch.from_numpy(np.array(x[None]))
+        for k, model in enumerate(self.models):
+            if model is not None:
+                mean, gradient = model.model.mean_and_gradient(point)
+                value[k], slope[k] = float(mean[0]), gradient[0].numpy()
+        return value, slope
+
+    def moments(self, X: Array, *, gradients: bool) -> Moments:
+        """At k points; without gradients these are empty. An unknown constraint is in the middle of its limits."""
+        count, size = len(X), len(self.models)
+        shape = (count, size, X.shape[1]) if gradients else (0, size, X.shape[1])
+        found = Moments(np.zeros((count, size)), np.ones((count, size)), np.zeros(shape), np.zeros(shape))
+        points = torch.from_numpy(np.ascontiguousarray(X))
+        for k, model in enumerate(self.models):
+            if model is None:
+                continue
+            if not gradients:
+                found.mean[:, k], found.variance[:, k] = (part.numpy() for part in model.model.moments(points))
+                continue
+            parts = model.model.moments_and_gradients(points)
+            for column, part in zip(found, parts, strict=True):
+                column[:, k] = part.numpy()
+        return found
+
+    def given(self, pending: Array) -> "Outputs":
+        """With stand-ins for the points that failed, where f is the worst seen, and those that are pending."""
+        models = []
+        for k, (model, data) in enumerate(zip(self.models, self._data, strict=True)):
+            known = data if k == 0 else data[~data.failed]
+            models.append(None if model is None else model.given(known, pending))
+        return Outputs(tuple(models), self.standing)
+
+    @property
+    def _data(self) -> tuple[Observations, ...]:
+        return (self.standing.data.objective, *self.standing.data.constraints)
+
+    def _told(self, k: int, data: Observations) -> Array:
+        model = self.models[k]
+        if model is None:
+            return np.full(len(data), np.nan if k == 0 else 0.0)
+        if model.noisy:
+            return np.where(data.has_y, model.model.moments(torch.tensor(data.x))[0].numpy(), np.nan)
+        return np.where(data.has_y, model.fit.output.values(np.where(data.has_y, data.y, 0.0)), np.nan)
+
+    def _in_units(self, limits: Array) -> Array:
+        models = self.models[1:]
+        return np.array(
+            [
+                np.sign(limit) * np.inf
+                if model is None or not np.isfinite(limit)
+                else float(model.fit.output.values(np.array([limit]))[0])
+                for limit, model in zip(limits, models, strict=True)
+            ]
+        )
+
+
+def fit_outputs(
+    standing: Standing, stored: Sequence[Mapping[str, Any] | None], options: Mapping[str, Any]
+) -> tuple[Outputs, list[dict[str, Any] | None]]:
+    """The models of what was told, refitted after growth by the share `refit`, and the fits as plain data."""
+    data = _affordable(standing, options["rows"])
+    outputs = (data.objective, *data.constraints)
+    last = [None if one is None else Selection.from_json(one) for one in (*stored, *[None] * len(outputs))]
+    models: list[SelectedModel | None] = []
+    for k, (output, before) in enumerate(zip(outputs, last, strict=False)):
+        if not output.has_y.any():
+            models.append(None)
+            continue
+        cleaned = output if k == 0 else _without_failures(output)
+        models.append(fitted(cleaned, before, options) if k == 0 else _fitted_constraint(cleaned, before, options))
+    fits = [None if model is None else model.fit.to_json() for model in models]
+    return Outputs(tuple(models), standing), fits
+
+
+def _fitted_constraint(data: Observations, last: Selection | None, options: Mapping[str, Any]) -> SelectedModel:
+    """Under the likelier kernel; that is decided when the data have doubled."""
+    if last is not None and len(data) < _COMPARED * last.chosen:
+        return fitted(data, last, {**options, "kernel": last.kernel, "compress": False, "refit": options["refit"]})
+    found = {}
+    for kernel in _KERNELS:
+        start = last if last is not None and last.kernel == kernel else None
+        found[kernel] = fitted(data, start, {**options, "kernel": kernel, "compress": False})
+    rough, smooth = (found[kernel] for kernel in _KERNELS)
+    is_smooth = smooth.model.log_likelihood() > rough.model.log_likelihood() + _SMOOTHNESS_MARGIN
+    return smooth if is_smooth else rough
+
+
+def _without_failures(data: Observations) -> Observations:
+    """With infinite values as missing: for one output that is no failure of the evaluation."""
+    return Observations(data.x, np.where(data.has_y, data.y, np.nan), data.grad, data.y_var, data.grad_var)
+
+
+def _affordable(standing: Standing, rows: int | None) -> Observations:
+    """All values, and the gradients of the best and of the latest points, as many as rows leave room for."""
+    data = standing.data
+    budget = rows or row_budget(data.dim)
+    room = max(0, budget - len(data)) // data.dim
+    if len(data) <= room:
+        return data
+    kept = np.zeros(len(data), dtype=np.bool_)
+    kept[standing.order[: (room + 1) // 2]] = True
+    latest = np.flatnonzero(~kept)[::-1]
+    kept[latest[: max(room - int(kept.sum()), 0)]] = True
+
+    def thinned(one: Observations) -> Observations:
+        return Observations(one.x, one.y, np.where(kept[:, None], one.grad, np.nan), one.y_var, one.grad_var)
+
+    return thinned(data.objective).with_constraints([thinned(one) for one in data.constraints])

@@ -1,0 +1,1 @@
+"""Constrained problems with exact gradients as a judge: problems, rivals, scores, report."""

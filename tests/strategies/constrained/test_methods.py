@@ -1,0 +1,105 @@
+"""`auto` and `slsqp` under constraints: optima of small problems, what is missing or fails, batches, resuming."""
+
+import numpy as np
+import pytest
+
+from constrained_cases import CASES, DISK, WEDGE, ConstrainedCase
+from eign import Optimizer
+from eign.arrays import Array
+from eign.constraints import Limits
+from eign.data import Observations
+from eign.study.handle import handle, restore, snapshot
+
+
+def best_feasible(case: ConstrainedCase, opt: Optimizer) -> float:
+    """The best value told within 1e-6 of the constraints."""
+    history = opt.history
+    feasible = np.isfinite(history.y)
+    if case.limits is not None:
+        values = np.column_stack([each.y for each in history.constraints])
+        feasible &= (case.limits.violation(values) <= 1e-6).all(axis=1)
+    return float(history.y[feasible].min(initial=np.inf))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("method", ["auto", "slsqp"])
+def test_optima_of_small_problems(method: str, name: str) -> None:
+    """Convex, so that one run of either finds them; digits are those of the tolerance of feasibility, 1e-6."""
+    case = CASES[name]
+    assert best_feasible(case, case.run(method, 24)) == pytest.approx(case.best, abs=5e-6)
+
+
+@pytest.mark.parametrize("method", ["auto", "slsqp", "sobol", "random"])
+def test_every_suggestion_satisfies_linear_rows(method: str) -> None:
+    """Also while points are pending."""
+    opt = WEDGE.optimizer(method)
+    for _ in range(4):
+        points = opt.ask(3)
+        assert WEDGE.linear is not None
+        assert (WEDGE.linear.violation(points) == 0.0).all()
+        for x in points:
+            opt.tell(WEDGE.told(x))
+
+
+def test_missing_parts_and_failures_are_lived_with() -> None:
+    """Values, gradients, constraints and all of an evaluation are left out in turn."""
+    opt = DISK.optimizer("auto")
+    for i in range(26):
+        x = opt.ask()
+        (value, slope), (disk, normal) = DISK.outputs(x)
+        if i % 6 == 1:
+            opt.tell(x, None)
+            continue
+        constraint = Observations(x[None], [np.nan if i % 6 == 2 else disk], [normal if i % 6 != 3 else [np.nan] * 2])
+        told = Observations(x[None], [np.nan if i % 6 == 4 else value], [slope if i % 6 != 5 else [np.nan] * 2])
+        opt.tell(told.with_constraints([constraint]))
+    assert best_feasible(DISK, opt) == pytest.approx(DISK.best, abs=1e-3)
+
+
+def test_a_constraint_that_was_never_seen_does_not_stop_the_search() -> None:
+    """Its value is missing from all evaluations."""
+    opt = Optimizer([(0, 1)] * 2, seed=0, constraints=Limits(["lost"], [0.0], [np.inf]), check_gradients=False)
+    for _ in range(9):
+        x = opt.ask()
+        opt.tell(Observations(x[None], [float(x @ x)], [2 * x], constraints=[Observations(x[None])]))
+    assert len(opt.history) == 9
+
+
+@pytest.mark.parametrize("method", ["auto", "slsqp"])
+def test_a_study_that_is_restored_goes_on_as_if_nothing_had_happened(method: str) -> None:
+    """After the design, in the middle of a run: bit for bit."""
+    opt = DISK.run(method, 9)
+    again = restore(snapshot(opt))
+    for _ in range(3):
+        x, other = opt.ask(), again.ask()
+        assert (x == other).all()
+        opt.tell(DISK.told(x))
+        again.tell(DISK.told(other))
+
+
+def test_feasibility_comes_first() -> None:
+    """A feasible disk of one 2,500th of the cube, and the objective pulls away from it."""
+
+    def outputs(x: Array) -> list[tuple[float, Array]]:
+        away = x - np.array([0.8, 0.3])
+        return [(float(x[0]), np.array([1.0, 0.0])), (float(away @ away), 2 * away)]
+
+    case = ConstrainedCase([(0, 1)] * 2, outputs, Limits(["island"], [-np.inf], [1e-4]), None, 0.79)
+    opt = case.run("auto", 16)
+    assert best_feasible(case, opt) == pytest.approx(0.79, abs=1e-5)
+
+
+def test_units_do_not_matter() -> None:
+    """Objective and constraint in units of 1e6 and 1e-6, coordinates of 1e6 and 1e-6: the same points in the cube."""
+    units = np.array([1e6, 1e-6])
+
+    def outputs(x: Array) -> list[tuple[float, Array]]:
+        (value, slope), (disk, normal) = DISK.outputs(x / units)
+        return [(1e6 * value, 1e6 * slope / units), (1e-6 * disk, 1e-6 * normal / units)]
+
+    scaled = ConstrainedCase(
+        [(-2e6, 2e6), (-2e-6, 2e-6)], outputs, Limits(["disk"], [-np.inf], [1e-6]), None, 1e6 * DISK.best
+    )
+    plain, other = DISK.run("auto", 10), scaled.run("auto", 10)
+    # Rounding grows through fits and searches, but not to other places.
+    assert np.abs(handle(plain).data.x - handle(other).data.x).max() < 1e-3

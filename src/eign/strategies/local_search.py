@@ -10,9 +10,10 @@ it needs next, or that it has ended. Points of others nearby are used as its own
 | R | radius of the trust region in u: half of its square is a decrease of the function |
 | rho | the last decrease as a share of what the model promised |
 
-The model is that of `eign.models.local.model`. Near the optimum its promises fall below its own numerical error; then
-BFGS's parabola alone, which has no such limit, makes the steps. Coordinates at a bound that the gradient pushes against
-are held there.
+The model is that of `eign.models.local.model`: BFGS's parabola and a process of what it misses. The parabola alone
+makes the steps where it has foretold the last values better, and near the optimum, where promises are below the
+process's numerical error: a parabola has no such limit. Coordinates at a bound that the gradient pushes against are
+held there.
 
 It takes values and gradients to be exact. It ends at a point whose gradient is not complete; a trial without a gradient
 counts by its value, and a failed trial as one that is worse than expected.
@@ -21,12 +22,12 @@ counts by its value, and a failed trial as one that is worse than expected.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
-from eign.arrays import Array
+from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.models.local.metric import Metric, bfgs_metric
 from eign.models.local.model import LocalModel, local_model
@@ -35,16 +36,31 @@ from eign.space import SAME_POINT, contains, nearest
 
 FIRST_STEP: Final = 0.25
 """Length of the first step in the unit cube, as of `l-bfgs`."""
-TOLERANCE: Final = 1e-11
-"""A search ends when its next step promises less than this share of what it has gained."""
-_FEWEST_POINTS: Final = 20
-_MOST_POINTS: Final = 40
-_MEMORY: Final = 40
-# After a step with rho below the first number the next radius is so many times the step's length.
+TOLERANCE: Final = 1e-13
+"""A search ends when its last step gained, and its next one promises, less than this share of what it has gained."""
+POINTS: Final = 20
+"""Of the model, those nearest to the center; 40 are not better and take five times as long."""
+PAIRS: Final = 100
+"""Of the metric, the last ones; with 40 a quadratic function of condition 1e4 in 100 dimensions takes twice as long."""
+# After a step with rho below the first number the next radius is so many times the step's length; from 1 on it does not
+# shrink.
 _RADIUS_AFTER: Final = ((-1.0, 0.1), (0.1, 0.3), (0.25, 0.5), (0.7, 1.0), (np.inf, 2.5))
+# The radius is at most so many times the parabola's own step. Beyond, the process only extrapolates.
+_REACH: Final = 10.0
+# How fast older forecasts are forgotten, and the most that one counts, in natural logarithms of the errors' ratio.
+_FORGETTING: Final = 0.7
+_LOUDEST: Final = 1.5
 _ROUNDS: Final = 6
 _SHRINKS: Final = 4
 _MODEL_EVALUATIONS: Final = 150
+
+
+class Forecast(NamedTuple):
+    """The decrease at a point by the model, by the parabola alone, and by the one of them that proposed the point."""
+
+    model: float
+    parabola: float
+    promise: float
 
 
 @final
@@ -57,7 +73,8 @@ class LocalSearch:
         step: Length of the first step.
         rows: Of the data: its points that were told, in their order.
         radius: R when `point` was proposed; None before there was a step.
-        promise: The decrease that was promised of `point`; 0 for the start.
+        forecast: Of `point`; None for the start.
+        lead: How much better the model has foretold values than the parabola, in natural logarithms of their errors.
         ended: Whether it has ended.
     """
 
@@ -65,17 +82,20 @@ class LocalSearch:
     step: float = FIRST_STEP
     rows: tuple[int, ...] = ()
     radius: float | None = None
-    promise: float = 0.0
+    forecast: Forecast | None = None
+    lead: float = 0.0
     ended: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal search."""
-        return {**asdict(self), "rows": list(self.rows)}
+        stored = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**stored, "rows": list(self.rows), "forecast": self.forecast and list(self.forecast)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> LocalSearch:
         """The search that `to_json` described."""
-        return cls(**{**stored, "rows": tuple(stored["rows"])})
+        forecast = None if stored["forecast"] is None else Forecast(*stored["forecast"])
+        return cls(**{**stored, "rows": tuple(stored["rows"]), "forecast": forecast})
 
 
 def begin(start: Array, *, step: float = FIRST_STEP) -> LocalSearch:
@@ -86,7 +106,9 @@ def begin(start: Array, *, step: float = FIRST_STEP) -> LocalSearch:
 def advance(search: LocalSearch, data: Observations) -> LocalSearch:
     """The search with the next point it needs; as it was if that is not told yet, or if it has ended."""
     while not search.ended and (row := _told_row(data, np.array(search.point))) is not None:
-        search = _advanced(replace(search, rows=(*search.rows, row)), data)
+        search = replace(search, rows=(*search.rows, row))
+        with np.errstate(over="ignore", invalid="ignore"):
+            search = _advanced(search, _in_units_of_its_start(search, data))
     return search
 
 
@@ -97,10 +119,19 @@ def best_row(search: LocalSearch, data: Observations) -> int | None:
 
 
 class _Path(NamedTuple):
-    """What a search has seen: its best row, the one before the last point was told, and secant pairs `m x d`."""
+    """What a search has seen.
+
+    Attributes:
+        center: Row of its best point.
+        before: Row of the best one before the last was told.
+        gain: Of the last one over `before`; -inf if it failed.
+        steps: Of the secant pairs, `m x d`.
+        changes: Of the gradient of -f along them, `m x d`.
+    """
 
     center: int
     before: int
+    gain: float
     steps: Array
     changes: Array
 
@@ -114,11 +145,12 @@ class _Region(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A step from the center, its promise, and the radius it was taken with."""
+    """The end of a step from the center, its forecast, the radius it was taken with, and the model's error."""
 
     x: Array
-    promise: float
+    forecast: Forecast
     radius: float
+    error: float
 
 
 def _told_row(data: Observations, point: Array) -> int | None:
@@ -128,6 +160,19 @@ def _told_row(data: Observations, point: Array) -> int | None:
         if distance <= SAME_POINT:
             return int(rows[found])
     return None
+
+
+def _in_units_of_its_start(search: LocalSearch, data: Observations) -> Observations:
+    """Values from that of the search's first point on, in units of its first step's slope: about 1 where it is."""
+    rows = _valued(search.rows, data)
+    if not len(rows):
+        return data
+    steepest = float(np.abs(data.grad[rows[0]]).max())
+    if not 0.0 < steepest < np.inf:
+        return data
+    unit = steepest * float(np.linalg.norm(data.grad[rows[0]] / steepest))
+    y, grad = data.y / unit - data.y[rows[0]] / unit, data.grad / unit
+    return Observations(data.x, np.clip(y, -LARGEST, LARGEST), np.clip(grad, -LARGEST, LARGEST))
 
 
 def _valued(rows: tuple[int, ...], data: Observations) -> lbfgs.Index:
@@ -140,32 +185,46 @@ def _advanced(search: LocalSearch, data: Observations) -> LocalSearch:
     rows = _valued(search.rows, data)
     if not len(rows) or not data.has_grad[rows[data.y[rows].argmax()]].all():
         return replace(search, ended=True)
-    path = _path(rows, data)
+    path = _path(search.rows, rows, data)
+    search = replace(search, lead=_lead(search, path.gain))
     step = _next_step(search, path, data)
-    gained = float(data.y[path.center] - data.y[rows[0]])
-    if step is None or step.promise <= TOLERANCE * gained or contains(data.x, step.x):
+    if step is None or contains(data.x, step.x):
         return replace(search, ended=True)
-    return replace(search, point=step.x.tolist(), radius=step.radius, promise=step.promise)
+    worth = TOLERANCE * float(data.y[path.center] - data.y[rows[0]])
+    if search.forecast is not None and max(step.forecast.promise, path.gain) <= worth:
+        return replace(search, ended=True)
+    return replace(search, point=step.x.tolist(), radius=step.radius, forecast=step.forecast)
 
 
-def _path(rows: lbfgs.Index, data: Observations) -> _Path:
-    """From rows with a value, in their order."""
+def _path(told: tuple[int, ...], rows: lbfgs.Index, data: Observations) -> _Path:
+    """From the rows told, and those of them that have a value, in their order."""
     center = before = int(rows[0])
-    steps, changes = [], []
+    pairs: list[tuple[int, int]] = []
     for row in rows[1:].tolist():
-        steps.append(data.x[row] - data.x[center])
-        changes.append(data.grad[center] - data.grad[row])
+        pairs.append((row, center))
         before = center
         if data.y[row] > data.y[center]:
             center = row
-    known = [number for number, change in enumerate(changes) if np.isfinite(change).all()][-_MEMORY:]
-    shape = (len(known), data.dim)
+    failed = not data.has_y[told[-1]]
+    gain = -np.inf if failed else float(data.y[told[-1]] - data.y[before])
+    ends, starts = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    known = data.has_grad[ends].all(axis=1) & data.has_grad[starts].all(axis=1)
+    ends, starts = ends[known][-PAIRS:], starts[known][-PAIRS:]
     return _Path(
         center,
-        before,
-        np.array([steps[number] for number in known]).reshape(shape),
-        np.array([changes[number] for number in known]).reshape(shape),
+        center if failed else before,
+        gain,
+        data.x[ends] - data.x[starts],
+        data.grad[starts] - data.grad[ends],
     )
+
+
+def _lead(search: LocalSearch, gain: float) -> float:
+    """How much better the model foretells values than the parabola, after a forecast came true or did not."""
+    if search.forecast is None or search.forecast.model == search.forecast.parabola or not np.isfinite(gain):
+        return search.lead
+    errors = np.abs(gain - np.array(search.forecast[:2])) + np.finfo(np.float64).tiny
+    return _FORGETTING * search.lead + float(np.clip(np.log(errors[1] / errors[0]), -_LOUDEST, _LOUDEST))
 
 
 def _next_step(search: LocalSearch, path: _Path, data: Observations) -> _Step | None:
@@ -174,73 +233,66 @@ def _next_step(search: LocalSearch, path: _Path, data: Observations) -> _Step | 
     free = ~(((x <= 0.0) & (gradient > 0.0)) | ((x >= 1.0) & (gradient < 0.0)))
     if not (gradient[free] != 0.0).any():
         return None
-    shrink, with_rest = 1.0, True
-    for _ in range(_SHRINKS):
-        step, error = _bounded_step(search, path, data, free, shrink, with_rest=with_rest)
-        if with_rest and step.promise <= error:
-            with_rest = False
-            step, _ = _bounded_step(search, path, data, free, shrink, with_rest=False)
-        if step.promise > 0.0:
+    for shrinks in range(_SHRINKS):
+        step = _bounded_step(search, path, data, free, shrink=0.25**shrinks, is_plain=shrinks > 0)
+        if step.forecast.promise <= step.error:
+            step = _bounded_step(search, path, data, free, shrink=0.25**shrinks, is_plain=True)
+        # If not, rounding or the bounds have turned it into a step up.
+        if step.forecast.promise > 0.0:
             return step
-        # Rounding, or the bounds, have turned it into a step up.
-        shrink, with_rest = 0.25 * shrink, False
     return None
 
 
 def _bounded_step(
-    search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, shrink: float, *, with_rest: bool
-) -> tuple[_Step, float]:
-    """A step within the bounds, and the model's error: coordinates that it would take out of the box stay at a bound."""
-    x, held = data.x[path.center], data.x[path.center].copy()
+    search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, *, shrink: float, is_plain: bool
+) -> _Step:
+    """A step within the bounds: coordinates that it would take out of the box stay at a bound."""
+    x, held = data.x[path.center], data.x[path.center]
     for _ in range(_ROUNDS):
-        region = _region(search, path, data, free, shrink)
-        model = _model(region.metric, path, data) if with_rest else None
-        if model is None:
-            model = LocalModel(region.metric.gradients(-data.grad[path.center]))
-        u = _minimizer(model, region, region.metric.coordinates(held - x))
-        end = x + region.metric.differences(u)
+        metric, radius, _ = region = _region(search, path, data, free, shrink)
+        parabola = LocalModel(metric.gradients(-data.grad[path.center]))
+        model = parabola if is_plain else _model(metric, path, data)
+        chosen = parabola if search.lead < 0.0 else model
+        end = x + metric.differences(_minimizer(chosen, region, metric.coordinates(held - x)))
         outside = free & ((end < 0.0) | (end > 1.0))
         end = np.clip(np.where(free, end, held), 0.0, 1.0)
         if not outside.any() or not (free & ~outside).any():
             break
         held, free = end, free & ~outside
-    promise = -model(region.metric.coordinates(end - x))[0]
-    return _Step(end, promise, region.radius), model.error
+    u = metric.coordinates(end - x)
+    return _Step(end, Forecast(-model(u)[0], -parabola(u)[0], -chosen(u)[0]), radius, chosen.error)
 
 
 def _region(search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, shrink: float) -> _Region:
     """The metric of the free coordinates and the radius, which follows from how well the last step went."""
-    gradient = np.where(free, data.grad[path.center], 0.0)
+    gradient = data.grad[path.center] * free
     steepness = float(np.linalg.norm(gradient))
     metric = bfgs_metric(path.steps * free, path.changes * free, steepness / search.step)
-    if search.radius is None:
-        return _Region(metric, shrink * float(np.sqrt(steepness * search.step)), free)
-    last = search.rows[-1]
-    length = float(np.linalg.norm(metric.coordinates((data.x[last] - data.x[path.before]) * free)))
-    gain = float(data.y[last] - data.y[path.before])
-    rho = gain / search.promise if np.isfinite(gain) else -np.inf
-    factor = next(factor for limit, factor in _RADIUS_AFTER if rho < limit)
-    radius = factor * length if factor < 1.0 else max(search.radius, factor * length if factor > 1.0 else 0.0)
+    radius = float(np.linalg.norm(metric.gradients(gradient)))
+    if search.radius is not None and search.forecast is not None:
+        last = metric.coordinates((data.x[search.rows[-1]] - data.x[path.before]) * free)
+        rho = path.gain / search.forecast.promise
+        factor = next(factor for limit, factor in _RADIUS_AFTER if rho < limit)
+        length = factor * float(np.linalg.norm(last))
+        trusted = length if factor < 1.0 else search.radius if factor == 1.0 else max(search.radius, length)
+        radius = min(trusted, _REACH * radius)
     return _Region(metric, shrink * radius, free)
 
 
-def _model(metric: Metric, path: _Path, data: Observations) -> LocalModel | None:
-    """Of the points around the center that are nearest in the metric; None if there are no others."""
+def _model(metric: Metric, path: _Path, data: Observations) -> LocalModel:
+    """Of the points that are nearest to the center in the metric."""
     rows = np.flatnonzero(data.has_y)
     u = metric.coordinates(data.x[rows] - data.x[path.center])
-    count = int(np.clip(2 * data.dim, _FEWEST_POINTS, _MOST_POINTS))
-    order = np.argsort(np.vecdot(u, u), kind="stable")[:count]
+    order = np.argsort(np.vecdot(u, u), kind="stable")[:POINTS]
     whole = data.has_grad[rows[order]].all(axis=1)
     order = np.concatenate([order[whole], order[~whole]])
-    if len(order) < 2:
-        return None
     values = data.y[path.center] - data.y[rows[order]]
     gradients = metric.gradients(-data.grad[rows[order[: int(whole.sum())]]])
     return local_model(u[order], values, gradients, metric.gradients(-data.grad[path.center]))
 
 
 def _minimizer(model: LocalModel, region: _Region, start: Array) -> Array:
-    """The best point of the model in the trust region, as far as a descent finds it; other coordinates as in `start`."""
+    """The best point of the model in the trust region, as far as a descent finds it; held coordinates as in `start`."""
     free, radius = region.free, region.radius
     unit = max(radius * float(np.linalg.norm(model.slope)), np.finfo(np.float64).tiny)
 

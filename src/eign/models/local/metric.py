@@ -44,11 +44,11 @@ class Metric:
     backward: Array
 
     def coordinates(self, differences: Array) -> Array:
-        """u of x - c, `... x d`."""
+        """The coordinates u of x - c, `... x d`."""
         return self._mapped(differences, self.scale, self.forward)
 
     def differences(self, coordinates: Array) -> Array:
-        """x - c of u, `... x d`."""
+        """The difference x - c of u, `... x d`."""
         return self._mapped(coordinates, 1.0 / self.scale, self.backward.T)
 
     def gradients(self, gradients: Array) -> Array:
@@ -63,14 +63,16 @@ class Metric:
 def bfgs_metric(steps: Array, changes: Array, sigma: float) -> Metric:
     """The metric of steps and changes of the gradient, `m x d` each, oldest first.
 
-    The curvature where nothing is known is that of the last pair, y'y / s'y, as in L-BFGS; without a pair it is sigma.
+    The curvature where nothing is known is that of the last pair, |y| / |s|; without a pair it is sigma.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         inner, lengths = np.vecdot(steps, changes), np.vecdot(steps, steps) * np.vecdot(changes, changes)
         curved = np.isfinite(lengths) & (inner > _SMALLEST_COSINE * np.sqrt(lengths))
     s, y, inner = steps[curved], changes[curved], inner[curved]
     if len(s):
-        sigma = float(y[-1] @ y[-1] / inner[-1])
+        # The geometric mean of the two curvatures that a pair has, s'y / s's and y'y / s'y: with the larger one, which
+        # L-BFGS takes, directions that no step has tried yet look too steep where conditions are bad.
+        sigma = float(np.linalg.norm(y[-1]) / np.linalg.norm(s[-1]))
     scale = float(np.sqrt(sigma))
     d = steps.shape[1]
     basis = np.linalg.qr(np.concatenate([s, y]).T)[0] if 2 * len(s) < d else np.eye(d)

@@ -32,6 +32,9 @@ LENGTHS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 NUGGET: Final = 1e-12
 """eta. It is larger where the factorisation needs it; points nearby are few, so that it seldom does."""
 
+# Of the largest value: below, what a parabola leaves is rounding.
+_ROUNDING: Final = 1e-13
+
 
 @dataclass(frozen=True)
 class LocalModel:
@@ -78,8 +81,9 @@ def local_model(u: Array, values: Array, gradients: Array, slope: Array) -> Loca
     distances = np.sqrt(np.vecdot(u, u))
     extent = float(np.median(distances[distances > 0.0])) if distances.any() else 0.0
     scale = float(np.abs(rest).max(initial=0.0))
+    rounding = _ROUNDING * float(np.abs(values).max(initial=0.0))
     plain = LocalModel(slope)
-    if not (extent > 0.0 and 0.0 < scale < np.inf and np.isfinite(slopes).all()):
+    if not (extent > 0.0 and rounding < scale < np.inf and np.isfinite(slopes).all()):
         return plain
     best, likeliest = plain, np.inf
     n, d = u.shape

@@ -1,0 +1,49 @@
+"""Coordinates of BFGS: both factors, and the curvature they stand for."""
+
+import numpy as np
+import pytest
+from scipy.optimize import BFGS
+
+from eign.arrays import Array
+from eign.models.local.metric import Metric, bfgs_metric
+
+
+def _pairs(d: int, count: int) -> tuple[Array, Array]:
+    rng = np.random.default_rng(d)
+    root = rng.normal(size=(d, d))
+    steps = rng.normal(size=(count, d))
+    return steps, steps @ (root @ root.T + np.eye(d))
+
+
+def _curvature(metric: Metric, d: int) -> Array:
+    forward = metric.coordinates(np.eye(d))
+    return np.asarray(forward @ forward.T)
+
+
+@pytest.mark.parametrize(("d", "count"), [(3, 2), (12, 3), (12, 20)])
+def test_curvature_is_scipys(d: int, count: int) -> None:
+    steps, changes = _pairs(d, count)
+    peer = BFGS(init_scale=float(np.linalg.norm(changes[-1]) / np.linalg.norm(steps[-1])))
+    peer.initialize(d, "hess")
+    for step, change in zip(steps, changes, strict=True):
+        peer.update(step, change)
+    found = _curvature(bfgs_metric(steps, changes, 1.0), d)
+    # Rounding of a few dozen updates of matrices with condition numbers of hundreds.
+    np.testing.assert_allclose(found, peer.get_matrix(), rtol=1e-8, atol=1e-8 * np.abs(found).max())
+
+
+def test_maps_are_inverse_and_gradients_follow_the_chain_rule() -> None:
+    steps, changes = _pairs(30, 4)
+    metric = bfgs_metric(steps, changes, 1.0)
+    x, gradient = np.random.default_rng(1).normal(size=(2, 30))
+    np.testing.assert_allclose(metric.differences(metric.coordinates(x)), x, atol=1e-10)
+    # g . x is the same number in both coordinates.
+    assert metric.gradients(gradient) @ metric.coordinates(x) == pytest.approx(gradient @ x, rel=1e-10)
+
+
+def test_pairs_that_curve_downwards_or_overflow_are_left_out() -> None:
+    steps = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    changes = np.array([[-1.0, 0.0], [0.0, 4.0], [1e200, 1e200]])
+    curvature = _curvature(bfgs_metric(steps, changes, 1.0), 2)
+    np.testing.assert_allclose(curvature, 4.0 * np.eye(2))
+    np.testing.assert_allclose(_curvature(bfgs_metric(steps[:1], changes[:1], 9.0), 2), 9.0 * np.eye(2))

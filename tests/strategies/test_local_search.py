@@ -1,0 +1,121 @@
+"""The local search: digits, bounds, pending and failed points, plain data."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, rosen, rosen_der
+from scipy.stats import ortho_group
+
+from eign.arrays import Array
+from eign.data import Observations
+from eign.strategies.local_search import LocalSearch, advance, begin, best_row
+
+Function = Callable[[Array], tuple[float, Array]]
+
+
+def _quadratic(d: int, condition: float) -> Function:
+    turn = ortho_group.rvs(d, random_state=d)
+    curvature = turn.T @ np.diag(condition ** np.linspace(0.0, 1.0, d)) @ turn
+    top = np.full(d, 0.6)
+    return lambda x: (float(0.5 * (x - top) @ curvature @ (x - top)), curvature @ (x - top))
+
+
+def _rosenbrock(x: Array) -> tuple[float, Array]:
+    z = 4.0 * (x - 0.5)
+    return float(rosen(z)), np.asarray(4.0 * rosen_der(z))
+
+
+def _run(f: Function, start: Array, budget: int) -> tuple[LocalSearch, Observations]:
+    """Minimise f; what is told is its negative."""
+    search, told = begin(start), []
+    while len(told) < budget and not search.ended:
+        x = np.array(search.point)
+        value, gradient = f(x)
+        told.append((x, -value, -gradient))
+        data = Observations(*(np.array(part) for part in zip(*told, strict=True)))
+        search = advance(search, data)
+    return search, data
+
+
+def _lbfgsb(f: Function, start: Array, target: float) -> int:
+    values: list[float] = []
+
+    def noted(x: Array) -> tuple[float, Array]:
+        value, gradient = f(x)
+        values.append(value)
+        return value, gradient
+
+    tight = {"ftol": 0.0, "gtol": 0.0, "maxfun": 2000}
+    minimize(noted, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(start), options=tight)
+    return next((number for number, value in enumerate(values, 1) if value <= target), 2000)
+
+
+@pytest.mark.parametrize(
+    ("f", "d"), [(_quadratic(3, 1e6), 3), (_quadratic(10, 1e6), 10), (_quadratic(60, 1e2), 60), (_rosenbrock, 4)]
+)
+def test_nine_digits_in_no_more_evaluations_than_lbfgsb(f: Function, d: int) -> None:
+    start = np.linspace(0.1, 0.9, d)
+    target = 1e-9 * f(start)[0]
+    search, data = _run(f, start, 200)
+    needed = int(np.argmax(-data.y <= target)) + 1
+    assert (-data.y).min() <= target
+    assert needed <= _lbfgsb(f, start, target)
+    assert search.ended
+    assert best_row(search, data) == int(data.y.argmax())
+
+
+def test_an_optimum_on_the_border_is_found_exactly_there() -> None:
+    top, weights = np.array([-0.3, 0.4, 1.2]), np.array([1.0, 30.0, 1000.0])
+    search, data = _run(lambda x: (float(weights @ (x - top) ** 2), 2.0 * weights * (x - top)), np.full(3, 0.5), 40)
+    np.testing.assert_allclose(data.x[data.y.argmax()], [0.0, 0.4, 1.0], atol=1e-7)
+    assert search.ended
+    assert (data.x >= 0.0).all()
+    assert (data.x <= 1.0).all()
+
+
+def test_it_is_plain_data_that_goes_on_from_json_as_it_would_have() -> None:
+    f = _quadratic(5, 100.0)
+    search, data = _run(f, np.full(5, 0.2), 6)
+    again = LocalSearch.from_json(json.loads(json.dumps(search.to_json())))
+    assert again == search
+    assert advance(again, data) == search  # its point is not told yet: it waits
+    assert LocalSearch.from_json(json.loads(json.dumps(begin(np.zeros(2)).to_json()))) == begin(np.zeros(2))
+
+
+def test_points_that_others_told_are_used_without_asking() -> None:
+    f = _quadratic(2, 10.0)
+    _, data = _run(f, np.full(2, 0.1), 5)
+    search = advance(begin(np.full(2, 0.1)), data)
+    assert search.rows == (0,)
+    # What they say is part of the model: the step is another one than that of a search which knows its start alone.
+    assert search.point != advance(begin(np.full(2, 0.1)), data[:1]).point
+
+
+def test_a_failed_trial_makes_the_next_step_shorter() -> None:
+    f = _quadratic(3, 10.0)
+    search, data = _run(f, np.full(3, 0.1), 3)
+    failed = data.followed_by(Observations(np.array([search.point]), [np.nan], np.full((1, 3), np.nan)))
+    after = advance(search, failed)
+    center = data.x[data.y.argmax()]
+    assert not after.ended
+    assert np.linalg.norm(after.point - center) < 0.5 * np.linalg.norm(search.point - center)
+
+
+@pytest.mark.parametrize("gradient", [[np.nan, 1.0], [0.0, 0.0]])
+def test_without_a_gradient_or_slope_it_ends(gradient: list[float]) -> None:
+    data = Observations([[0.5, 0.5]], [1.0], [gradient])
+    assert advance(begin(np.full(2, 0.5)), data).ended
+    assert best_row(replace(begin(np.full(2, 0.5)), rows=()), data) is None
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_units_of_the_function_do_not_matter(size: float) -> None:
+    plain, scaled = (
+        _run(lambda x, u=unit: tuple(u * part for part in _quadratic(3, 50.0)(x)), np.full(3, 0.2), 12)[1]  # type: ignore[misc]
+        for unit in (1.0, size)
+    )
+    np.testing.assert_allclose(scaled.x[:4], plain.x[:4], atol=1e-6)
+    assert (-scaled.y).min() <= 1e-9 * size

@@ -72,9 +72,11 @@ class Auto(Strategy):
 
 
 def _is_initial(state: State, data: Observations, pending: Array) -> bool:
-    """Fewer points than the design has; without gradients a model needs more of them to start with."""
+    """Fewer points than the design has; without gradients, or with constraints, a model needs more to start with."""
     count: int | None = state.options["n_init"]
     if count is None:
         blind = len(data) > 0 and not data.has_grad.any()
-        count = SETTINGS.blind_design * state.dim if blind else SETTINGS.design
+        is_free = not state.limits and state.rows is None
+        local = SETTINGS.design if is_free else SETTINGS.model.fewest + state.dim
+        count = SETTINGS.blind_design * state.dim if blind else local
     return len(data) + len(pending) < count

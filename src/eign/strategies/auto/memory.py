@@ -33,6 +33,7 @@ class Memory:
     Attributes:
         fit: The model's choices.
         search: The local search that is under way; None if there is none.
+        is_restart: Whether the search has not come to the best point yet.
         optima: Points where a search ended, or began and need not begin again, `k x d`.
         spent: Evaluations of "global" and "restart" steps while nothing was promised.
         credit: For each reason, how much of what its steps promised came true, from 0 to 1, the last ones most.
@@ -41,6 +42,7 @@ class Memory:
 
     fit: Selection | None = None
     search: LocalSearch | None = None
+    is_restart: bool = False
     optima: tuple[list[float], ...] = ()
     spent: Mapping[str, int] = field(default_factory=dict)
     credit: Mapping[str, float] = field(default_factory=dict)
@@ -82,6 +84,7 @@ class Memory:
             "version": VERSION,
             "fit": None if self.fit is None else self.fit.to_json(),
             "search": None if self.search is None else self.search.to_json(),
+            "is_restart": self.is_restart,
             "optima": list(self.optima),
             "spent": dict(self.spent),
             "credit": dict(self.credit),
@@ -99,6 +102,7 @@ class Memory:
         return cls(
             fit=None if stored["fit"] is None else Selection.from_json(stored["fit"]),
             search=None if stored["search"] is None else LocalSearch.from_json(stored["search"]),
+            is_restart=stored["is_restart"],
             optima=tuple(stored["optima"]),
             spent=stored["spent"],
             credit=stored["credit"],

@@ -155,27 +155,29 @@ def _begun(memory: Memory, start: Array, data: Observations, pending: Array) -> 
         return memory, None
     others = data.x[np.abs(data.x - start).max(axis=1) > SAME_POINT]
     search = begin(start, step=min(FIRST_STEP, nearest(others, start)[1]))
-    return _advanced(replace(memory, search=search), data, pending)
+    return _advanced(replace(memory, search=search, is_restart=True), data, pending)
 
 
 def _advanced(memory: Memory, data: Observations, pending: Array) -> tuple[Memory, Step | None]:
     """The next step of the search; None if there is none, it waits, or it has ended, which the memory then says.
 
-    A search around the best point that others have overtaken goes on as a restart.
+    A search that has come to the best point is local from then on, and is given up when there is a better one.
     """
     if memory.search is None:
         return memory, None
     search = advance(memory.search, data)
     row = best_row(search, data)
     is_best = row is not None and bool(data.y[row] >= data.y[data.has_y].max())
-    if not search.ended and (row is None or is_best or not _is_hopeless(search, row, memory, data)):
-        memory = replace(memory, search=search)
-        if contains(pending, x := np.array(search.point)):
-            return memory, None
-        gained = 0.0 if row is None else float(data.y[row] - data.y[search.rows[0]])
-        return memory, Step(x, "local" if is_best else "restart", search.promise, gained)
-    start = data.x[search.rows[0]] if search.rows else np.array(search.point)
-    return memory.after_search([start] if row is None else [start, data.x[row]]), None
+    if not (is_best or memory.is_restart):
+        return replace(memory, search=None), None
+    if search.ended or (row is not None and not is_best and _is_hopeless(search, row, memory, data)):
+        start = data.x[search.rows[0]] if search.rows else np.array(search.point)
+        return memory.after_search([start] if row is None else [start, data.x[row]]), None
+    memory = replace(memory, search=search, is_restart=not is_best)
+    if contains(pending, x := np.array(search.point)):
+        return memory, None
+    gained = 0.0 if row is None else float(data.y[row] - data.y[search.rows[0]])
+    return memory, Step(x, "local" if is_best else "restart", search.promise, gained)
 
 
 def _is_hopeless(search: LocalSearch, row: int, memory: Memory, data: Observations) -> bool:

@@ -30,7 +30,8 @@ def _rosenbrock(x: Array) -> tuple[float, Array]:
 
 def _run(f: Function, start: Array, budget: int) -> tuple[LocalSearch, Observations]:
     """Minimise f; what is told is its negative."""
-    search, told = begin(start), []
+    search = begin(start)
+    told: list[tuple[Array, float, Array]] = []
     while len(told) < budget and not search.ended:
         x = np.array(search.point)
         value, gradient = f(x)
@@ -49,7 +50,9 @@ def _lbfgsb(f: Function, start: Array, target: float) -> int:
         return value, gradient
 
     tight = {"ftol": 0.0, "gtol": 0.0, "maxfun": 2000}
-    minimize(noted, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(start), options=tight)
+    minimize(  # type: ignore[call-overload]  # the stubs want one-dimensional arrays by type
+        noted, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(start), options=tight
+    )
     return next((number for number, value in enumerate(values, 1) if value <= target), 2000)
 
 
@@ -67,6 +70,13 @@ def test_nine_digits_in_no_more_evaluations_than_lbfgsb(f: Function, d: int) -> 
     assert best_row(search, data) == int(data.y.argmax())
 
 
+def test_promises_are_in_the_units_of_y() -> None:
+    # Of a parabola that BFGS knows exactly after one step along each of two axes, what is promised is what comes.
+    search, data = _run(lambda x: (50.0 * float((x - 0.5) @ (x - 0.5)), 100.0 * (x - 0.5)), np.full(2, 0.1), 2)
+    gain = -50.0 * float((np.array(search.point) - 0.5) @ (np.array(search.point) - 0.5)) - data.y.max()
+    assert search.promise == pytest.approx(gain, rel=1e-6)
+
+
 def test_an_optimum_on_the_border_is_found_exactly_there() -> None:
     top, weights = np.array([-0.3, 0.4, 1.2]), np.array([1.0, 30.0, 1000.0])
     search, data = _run(lambda x: (float(weights @ (x - top) ** 2), 2.0 * weights * (x - top)), np.full(3, 0.5), 40)
@@ -82,6 +92,7 @@ def test_it_is_plain_data_that_goes_on_from_json_as_it_would_have() -> None:
     again = LocalSearch.from_json(json.loads(json.dumps(search.to_json())))
     assert again == search
     assert advance(again, data) == search  # its point is not told yet: it waits
+    assert search.promise > 0.0
     assert LocalSearch.from_json(json.loads(json.dumps(begin(np.zeros(2)).to_json()))) == begin(np.zeros(2))
 
 

@@ -56,11 +56,12 @@ _MODEL_EVALUATIONS: Final = 150
 
 
 class Forecast(NamedTuple):
-    """The decrease at a point by the model, by the parabola alone, and by the one of them that proposed the point."""
+    """The gain at a point by the model, by the parabola alone, and by the one of them that proposed it; in `unit`s."""
 
     model: float
     parabola: float
     promise: float
+    unit: float = 1.0
 
 
 @final
@@ -86,6 +87,11 @@ class LocalSearch:
     lead: float = 0.0
     ended: bool = False
 
+    @property
+    def promise(self) -> float:
+        """How much better than the best so far `point` is to be, in the units of y; 0 for the start."""
+        return 0.0 if self.forecast is None else self.forecast.promise * self.forecast.unit
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal search."""
         stored = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -108,7 +114,7 @@ def advance(search: LocalSearch, data: Observations) -> LocalSearch:
     while not search.ended and (row := _told_row(data, np.array(search.point))) is not None:
         search = replace(search, rows=(*search.rows, row))
         with np.errstate(over="ignore", invalid="ignore"):
-            search = _advanced(search, _in_units_of_its_start(search, data))
+            search = _advanced(search, *_in_units_of_its_start(search, data))
     return search
 
 
@@ -162,17 +168,17 @@ def _told_row(data: Observations, point: Array) -> int | None:
     return None
 
 
-def _in_units_of_its_start(search: LocalSearch, data: Observations) -> Observations:
-    """Values from that of the search's first point on, in units of its first step's slope: about 1 where it is."""
+def _in_units_of_its_start(search: LocalSearch, data: Observations) -> tuple[Observations, float]:
+    """Values from that of the search's first point on, in units of the slope there, and this unit."""
     rows = _valued(search.rows, data)
     if not len(rows):
-        return data
+        return data, 1.0
     steepest = float(np.abs(data.grad[rows[0]]).max())
     if not 0.0 < steepest < np.inf:
-        return data
+        return data, 1.0
     unit = steepest * float(np.linalg.norm(data.grad[rows[0]] / steepest))
     y, grad = data.y / unit - data.y[rows[0]] / unit, data.grad / unit
-    return Observations(data.x, np.clip(y, -LARGEST, LARGEST), np.clip(grad, -LARGEST, LARGEST))
+    return Observations(data.x, np.clip(y, -LARGEST, LARGEST), np.clip(grad, -LARGEST, LARGEST)), unit
 
 
 def _valued(rows: tuple[int, ...], data: Observations) -> lbfgs.Index:
@@ -180,8 +186,8 @@ def _valued(rows: tuple[int, ...], data: Observations) -> lbfgs.Index:
     return chosen[data.has_y[chosen]]
 
 
-def _advanced(search: LocalSearch, data: Observations) -> LocalSearch:
-    """After the last of its rows was told."""
+def _advanced(search: LocalSearch, data: Observations, unit: float) -> LocalSearch:
+    """After the last of its rows was told; `unit` is that of the values."""
     rows = _valued(search.rows, data)
     if not len(rows) or not data.has_grad[rows[data.y[rows].argmax()]].all():
         return replace(search, ended=True)
@@ -193,7 +199,7 @@ def _advanced(search: LocalSearch, data: Observations) -> LocalSearch:
     worth = TOLERANCE * float(data.y[path.center] - data.y[rows[0]])
     if search.forecast is not None and max(step.forecast.promise, path.gain) <= worth:
         return replace(search, ended=True)
-    return replace(search, point=step.x.tolist(), radius=step.radius, forecast=step.forecast)
+    return replace(search, point=step.x.tolist(), radius=step.radius, forecast=step.forecast._replace(unit=unit))
 
 
 def _path(told: tuple[int, ...], rows: lbfgs.Index, data: Observations) -> _Path:

@@ -53,6 +53,8 @@ class TestTables:
             "EI-GN": "3.88 ± 0.47",
             "EI": "0.93 ± 0.08",
             "L-BFGS-B": "–",
+            "dLogEI": "–",
+            "auto": "–",
         }
 
     def test_the_end(self, shekel):
@@ -135,7 +137,7 @@ class TestReport:
         assert "Of 18 claims 0 hold, 0 do not hold, and 18 are not decided." in text
         assert "no test can decide with fewer than" in text
         assert "- shekel-4, EI: 1 of 3 runs not finished, the furthest at 38 of 125 evaluations" in text
-        assert "- left out, for not all runs have them: seeds 1, 2" in text
+        assert "- shekel-4: left out, for not all methods have them: seeds 1, 2" in text
         assert "1 seed; proposing points took" in text
         assert "There are no runs yet: eign paper truncation" in text
         assert RULE in text

@@ -34,7 +34,17 @@ from eign.study.storage.file_format import dumps
 from eign.study.storage.study_file import read_study
 
 _FAST = {"restarts": 2, "raw_samples": 32}
-METHODS: dict[str, dict[str, int]] = {"sobol": {}, "ei-gn": _FAST, "d-log-ei": _FAST, "l-bfgs": {}, "cma-es": {}}
+METHODS: dict[str, dict[str, int]] = {
+    "sobol": {},
+    "ei-gn": _FAST,
+    "d-log-ei": _FAST,
+    "l-bfgs": {},
+    "cma-es": {},
+    "slsqp": {},
+}
+# Studies of this method have a black-box constraint and a linear one.
+CONSTRAINED = "slsqp"
+LIMITED: dict[str, Any] = {"constraints": {"product": (None, 2.0)}, "linear": ([[1.0, 1.0]], 0.5, 4.0)}
 PHASES = ("open", "ask", "evaluate", "tell", "close")
 BOUNDS = {"a": (-1.0, 2.0), "b": (0.5, 4.0)}
 BUDGET = 12
@@ -74,7 +84,8 @@ def live(path: Path, method: str, seed: int, board: Board) -> None:
     if path.exists():
         study = Optimizer.resume(path)
     else:
-        study = Optimizer(BOUNDS, method=method, seed=seed, storage=path, options=METHODS[method])
+        limited = LIMITED if method == CONSTRAINED else {}
+        study = Optimizer(BOUNDS, method=method, seed=seed, storage=path, options=METHODS[method], **limited)
     found_asked, found_told = handle(study).state.asked, len(study.history)
     if not (asked <= found_asked <= asked + 1 and told <= found_told <= told + 1):
         raise AssertionError(f"returned {asked} asked, {told} told; the file has {found_asked}, {found_told}")
@@ -87,7 +98,10 @@ def live(path: Path, method: str, seed: int, board: Board) -> None:
         time.sleep(WITHIN["evaluate"])
         value, gradient = evaluate(x)
         board.write(phase="tell", asked=asked, told=told)
-        study.tell(x, value, gradient)
+        told_too: dict[str, Any] = {}
+        if method == CONSTRAINED:
+            told_too = {"constraints": [x[0] * x[1]], "constraint_grads": [[x[1], x[0]]]}
+        study.tell(x, value, gradient, **told_too)
         told += 1
     board.write(phase="close", asked=asked, told=told)
     study.close()

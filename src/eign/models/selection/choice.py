@@ -201,7 +201,14 @@ class _Candidates:
         rows = rows_of(output.apply(seen), with_gradient=bool(seen.has_grad.any()))
         noise: Noise = "learn" if choice.noisy else self.level
         model = JointGradientGP(
-            *rows[:3], Yvar=rows.Yvar, Gvar=rows.Gvar, kernel=choice.kernel, noise=noise, standardization=own_units
+            rows.X,
+            rows.Y,
+            rows.G,
+            Yvar=rows.Yvar,
+            Gvar=rows.Gvar,
+            kernel=choice.kernel,
+            noise=noise,
+            standardization=own_units,
         )
         if start is None:
             return model

@@ -4,7 +4,7 @@ No model of a few dozen points knows a cube of hundreds of dimensions, but many 
 of one coordinate, or ripples on a bowl. Of such a sum a few points tell much, see `eign.models.separable`.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,11 +13,7 @@ from eign.data import Observations
 from eign.formulas.improvement_numpy import expected_improvement
 from eign.models.separable import gains, separable_model
 from eign.space import contains
-
-_GRID: Final = np.linspace(0.0, 1.0, 129)
-"""Places along a coordinate; between them a local search finds the rest."""
-_KEPT: Final = 40
-"""So many of the best points, and so many of the latest, are what the model sees: it costs d n^3."""
+from eign.strategies.auto.settings import SETTINGS
 
 
 class Step(NamedTuple):
@@ -36,12 +32,14 @@ def jump(data: Observations, pending: Array, rng: np.random.Generator) -> Step:
     """
     told = data[data.has_y]
     order = np.argsort(-told.y, kind="stable")
-    seen = told[np.unique(np.concatenate([order[:_KEPT], np.arange(len(told))[-_KEPT:]]))]
+    latest = np.arange(len(told))[-SETTINGS.kept :]
+    seen = told[np.unique(np.concatenate([order[: SETTINGS.kept], latest]))]
     best, unit = told.x[order[0]], float(told.y.std()) or 1.0
     model = separable_model(seen.x, seen.y / unit, seen.grad / unit, rng)
     if model is None:
         return Step(best, "global", 0.0, unit)
-    places = np.column_stack([np.broadcast_to(_GRID, (data.dim, len(_GRID))), best])
+    along = np.broadcast_to(np.linspace(0.0, 1.0, SETTINGS.places), (data.dim, SETTINGS.places))
+    places = np.column_stack([along, best])
     found = gains(model, places)
     chosen = np.arange(data.dim), found.mean.argmax(axis=1)
     x, mean, variance = places[chosen], found.mean[chosen].sum(), found.variance[chosen].sum()

@@ -24,7 +24,7 @@ from eign.search import maximize
 from eign.space import SAME_POINT, contains, nearest
 from eign.strategies.auto.jumps import Step, jump
 from eign.strategies.auto.memory import Memory, Promise
-from eign.strategies.auto.settings import SETTINGS
+from eign.strategies.auto.settings import SETTINGS, are_many
 from eign.strategies.auto.views import SeenAcquisition
 from eign.strategies.design import generator
 from eign.strategies.local_search import FIRST_STEP, LocalSearch, advance, begin, best_row
@@ -102,8 +102,8 @@ def _looked_around(
 
 
 def _jump(state: State, data: Observations, pending: Array) -> Step | None:
-    """The global step in many dimensions: where the model has no room for d gradients it knows little of the cube."""
-    if data.dim * (data.dim + 1) <= SETTINGS.model.rows or not _has_slopes(data):
+    """The global step in many dimensions; None in few, or without complete gradients."""
+    if not are_many(data.dim) or not _has_slopes(data):
         return None
     return jump(data, pending, generator(state, 2))
 

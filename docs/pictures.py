@@ -50,11 +50,15 @@ def run_examples() -> list[Path]:
     return [heat, hyper, policy, lab]
 
 
-def copy_profiles() -> Path:
-    """The picture of the judge's last report, for the page on `auto`."""
-    return Path(shutil.copy(DOCS.parent / "results/auto/auto-report.svg", DOCS / "figures/auto.svg"))
+def copy_results() -> list[Path]:
+    """Pictures of the laboratory's results: the judge's last report, and the study of the nugget."""
+    copied = {"auto/auto-report.svg": "auto.svg", "nugget.svg": "nugget.svg"}
+    return [
+        Path(shutil.copy(DOCS.parent / "results" / result, DOCS / "figures" / picture))
+        for result, picture in copied.items()
+    ]
 
 
 if __name__ == "__main__":
-    for picture in [*draw(DOCS / "plots.md"), *draw(DOCS / "project.md"), *run_examples(), copy_profiles()]:
+    for picture in [*draw(DOCS / "plots.md"), *draw(DOCS / "project.md"), *run_examples(), *copy_results()]:
         print(picture.relative_to(DOCS.parent))

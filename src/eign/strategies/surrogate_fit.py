@@ -24,6 +24,8 @@ _EARLIER_NOISE: Final = 1e-6
 Studies begun then have None among their options, and keep it. Those begun since have 0.
 """
 _REMARKABLE_JITTER: Final = 1e-6
+LEARNED_FROM: Final = 500
+"""Hyperparameters are learned from so many points at most: a fit takes the cube of them, and more change little."""
 
 
 def is_noisy(data: Observations, options: Mapping[str, Any]) -> bool:
@@ -42,7 +44,7 @@ def fitted_surrogate(kind: Kind, state: State, data: Observations) -> tuple[Surr
         return _with_given(kind, state, data), state
     fitted = state.memory.get("fitted", 0)
     if len(data) > fitted and len(data) >= fitted * (1.0 + state.options["refit"]):
-        model = fit(_model(kind, state, data, warm=_stored(kind, state)))
+        model = _fitted(kind, state, data)
         memory = {"hyperparameters": model.hyperparameters.to_json(), "fitted": len(data)}
         if isinstance(model, IndependentGradientGP):
             memory["jitter"] = _jitters(state, model.hyperparameters, len(data))
@@ -50,6 +52,23 @@ def fitted_surrogate(kind: Kind, state: State, data: Observations) -> tuple[Surr
     # Standardised as it was when it was fitted: hyperparameters mean something in those units only.
     model = _model(kind, state, data[:fitted], warm=_stored(kind, state))
     return appended(model, data[fitted:], with_gradient=kind.with_gradient), state
+
+
+def _fitted(kind: Kind, state: State, data: Observations) -> Surrogate:
+    """The surrogate of all data, with hyperparameters learned from them or from a part of them evenly through time."""
+    warm = _stored(kind, state)
+    if len(data) <= LEARNED_FROM:
+        return fit(_model(kind, state, data, warm=warm))
+    rows = np.linspace(0, len(data) - 1, LEARNED_FROM).round().astype(np.intp)
+    if data.has_y.any():
+        rows = np.union1d(rows, [np.nanargmax(data.y)])
+    learned = fit(_model(kind, state, data[rows], warm=warm))
+    model = _model(kind, state, data)
+    if isinstance(model, IndependentGradientGP) and isinstance(learned, IndependentGradientGP):
+        return model.with_hyperparameters(learned.hyperparameters, learned.warm_start)
+    assert isinstance(model, JointGradientGP)
+    assert isinstance(learned, JointGradientGP)
+    return model.with_hyperparameters(learned.hyperparameters)
 
 
 def _model(

@@ -97,7 +97,7 @@ class Optimizer:
             linear: Known linear constraints, which every suggestion satisfies: `scipy.optimize.LinearConstraint`,
                 (A, lower, upper), or a list of these.
             feasibility_tol: By how much of its scale a constraint may be violated at a point that counts as feasible;
-                the scale is the median distance of its first 32 values from the limit.
+                the scale is the median distance of its first values from the limit.
 
         Raises:
             FileExistsError: there is such a file already; see `resume`.

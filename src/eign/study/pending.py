@@ -59,8 +59,11 @@ class Pending:
 
         A search on its way from point to point would ask for the exact one again, and again get the rounded one.
         """
+        told = self._box.to_unit(x)  # refuses points outside
+        if not self._reasons:
+            return x
         meant, pending = x.copy(), self.units
-        for i, unit in enumerate(self._box.to_unit(x)):
+        for i, unit in enumerate(told):
             row, distance = nearest(pending, unit)
             if SAME_POINT < distance <= _ROUNDED:
                 meant[i] = self._x[row]
@@ -75,6 +78,8 @@ class Pending:
 
     def drop(self, unit: Array) -> str:
         """A point was told, `d` in the unit cube; returns why it had been asked."""
+        if not self._reasons:  # thousands may be told at once that were never asked
+            return TOLD
         row, distance = nearest(self.units, unit)
         if distance > SAME_POINT:
             return TOLD

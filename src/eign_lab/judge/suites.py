@@ -13,6 +13,9 @@ from eign_lab.judge.constrained import cases as constrained
 from eign_lab.judge.constrained import contestants as constrained_contestants
 from eign_lab.judge.constrained.report import write_report as write_constrained
 from eign_lab.judge.contestants import SETS
+from eign_lab.judge.many import cases as many
+from eign_lab.judge.many import contestants as many_contestants
+from eign_lab.judge.many.report import write_report as write_many
 from eign_lab.judge.report_cards import SEEDS, write_report_card
 from eign_lab.runs.experiment import Experiment, MethodSpec, ProblemSpec
 from eign_lab.runs.store import Records
@@ -85,5 +88,6 @@ SUITES: Final = {
         Suite("auto", CASES, SEEDS, SETS, write_report_card),
         Suite("bbob", TASKS, INSTANCES, bbob.SETS, write_report),
         Suite("constrained", constrained.CASES, constrained.SEEDS, constrained_contestants.SETS, write_constrained),
+        Suite("many", many.CASES, many.SEEDS, many_contestants.SETS, write_many),
     )
 }

@@ -30,12 +30,12 @@ def _multistart(problem: CountedProblem, *, designed: bool) -> None:
     seen: list[Array] = []
     for i in order:
         if not seen or float(np.abs(np.array(seen) - starts[i]).max(axis=1).min()) > 1e-3:
-            _descend(problem, starts[i], seen, first=told[i])
+            descend(problem, starts[i], seen, first=told[i])
     while True:
-        _descend(problem, rng.random(problem.dim), seen)
+        descend(problem, rng.random(problem.dim), seen)
 
 
-def _descend(
+def descend(
     problem: CountedProblem, start: Array, seen: list[Array], *, first: tuple[float, Array] | None = None
 ) -> None:
     """One run of L-BFGS-B, scaled by the gradient at its start; `first` is what is known there already."""

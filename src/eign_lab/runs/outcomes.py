@@ -125,8 +125,9 @@ def gather(results: Records, experiment: Experiment, *, every_seed: bool = False
     """The outcome of an experiment, from as many of its runs as there are.
 
     Of each method on each problem those runs are taken that are finished or, if none is, all; and of these the seeds
-    that all have, if there is such a seed. Seeds differ more than methods do, so that means over different seeds would
-    show differences that are none; and an experiment may share runs with one that has more seeds.
+    that all methods have on that problem, if there is such a seed. Seeds differ more than methods do, so that means
+    over different seeds would show differences that are none; and an experiment may share runs with one that has more
+    seeds.
 
     Args:
         results: Where the runs are.
@@ -135,9 +136,10 @@ def gather(results: Records, experiment: Experiment, *, every_seed: bool = False
     """
     found = collect(results, experiment, results.seeds())
     seeds = {record.spec.seed for records in found.values() for record in records}
-    common = seeds if every_seed else _common_seeds(found.values())
     missing, problems = [], {}
     for problem in experiment.problems:
+        of_problem = [found[problem.label, method.label] for method in experiment.methods]
+        common = seeds if every_seed else _common_seeds(of_problem)
         runs: dict[str, MethodRuns] = {}
         gaps: dict[str, list[str]] = {}
         for method in experiment.methods:
@@ -147,9 +149,11 @@ def gather(results: Records, experiment: Experiment, *, every_seed: bool = False
             for gap in _gaps(problem, records, common or seeds):
                 gaps.setdefault(gap, []).append(method.label)
         missing += [f"{problem.label}, {', '.join(methods)}: {gap}" for gap, methods in gaps.items()]
+        begun = {record.spec.seed for records in of_problem for record in records}
+        if common and (left_out := begun - common):
+            words = ", ".join(map(str, sorted(left_out)))
+            missing.append(f"{problem.label}: left out, for not all methods have them: seeds {words}")
         problems[problem.label] = ProblemOutcome(problem, _optimum(problem) if runs else None, runs)
-    if common and seeds - common:
-        missing.append(f"left out, for not all runs have them: seeds {', '.join(map(str, sorted(seeds - common)))}")
     return ExperimentOutcome(experiment, problems, tuple(missing))
 
 

@@ -55,10 +55,14 @@ class Posed(Protocol):
 
 
 class PosedProblem(NamedTuple):
-    """A problem as a run sees it, and without noise and gaps, which is what the run is judged by."""
+    """A problem as a run sees it, without noise and gaps, which is what the run is judged by, and the budget it knows.
+
+    None is a run that knows none, so that a longer one begins as a shorter one.
+    """
 
     seen: Problem
     true: Problem
+    budget: int | None = None
 
     @property
     def dim(self) -> int:
@@ -67,8 +71,8 @@ class PosedProblem(NamedTuple):
 
     def begin(self, method: str, seed: int, options: Mapping[str, Any]) -> Optimizer:
         """The optimizer that a user would get with these settings."""
-        box = self.seen.bounds
-        return Optimizer(box, method=method, seed=seed, maximize=True, options=options, check_gradients=False)
+        settings: Any = {"maximize": True, "options": options, "check_gradients": False, "budget": self.budget}
+        return Optimizer(self.seen.bounds, method=method, seed=seed, **settings)
 
     def answer(self, x: Array) -> Answer:
         """Value and gradient at a point."""

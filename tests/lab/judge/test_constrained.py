@@ -7,15 +7,16 @@ import pytest
 
 from eign.constraints import Limits
 from eign_lab.commands import JudgeSuite
+from eign_lab.judge.constrained import report
 from eign_lab.judge.constrained.cases import CASES, CONVERGED, SEEDS, Case
-from eign_lab.judge.constrained.contestants import RIVALS
+from eign_lab.judge.constrained.contestants import PROGRAMS, RIVALS, SURROGATES
 from eign_lab.judge.constrained.counted import CountedConstrained, PosedConstrained
 from eign_lab.judge.constrained.report import bars, make_sheets, write_report
 from eign_lab.judge.suites import SUITES
 from eign_lab.rivals import Finished
 from eign_lab.runs.experiment import MethodSpec
 from eign_lab.runs.export import ExportedResults
-from eign_lab.runs.run_log import Timing, Trace
+from eign_lab.runs.run_log import Goal, Timing, Trace
 from eign_lab.runs.store import RunRecord
 from eign_lab.runs.tasks import continue_run
 
@@ -144,7 +145,7 @@ class TestCounting:
         assert isinstance(problem.limits, Limits)
 
 
-@pytest.mark.parametrize("method", RIVALS, ids=lambda method: method.label)
+@pytest.mark.parametrize("method", PROGRAMS, ids=lambda method: method.label)
 @pytest.mark.parametrize("name", ["gardner-2", "g05"])
 def test_programs_use_the_budget(method: MethodSpec, name: str) -> None:
     case = CASES[name]
@@ -153,6 +154,15 @@ def test_programs_use_the_budget(method: MethodSpec, name: str) -> None:
     assert log.error is None
     arrived = -log.trace.last <= case.best + CONVERGED * case.scale
     assert len(log) == case.budget or (arrived and len(log) < case.budget)
+
+
+@pytest.mark.parametrize("method", SURROGATES, ids=lambda method: method.label)
+def test_surrogates_go_on_after_the_design(method: MethodSpec) -> None:
+    """Two points of Gardner's second problem, of which 1 per cent is feasible, after the design of 6."""
+    (problem,) = (experiment := SUITES["constrained"].experiment([method], names=["gardner-2"])).problems
+    log = continue_run(experiment.run(problem, method, 0), None, Goal(8), seconds=np.inf)
+    assert log.error is None
+    assert len(log) == 8
 
 
 def test_a_registered_method_runs_through_the_optimizer() -> None:
@@ -177,7 +187,8 @@ def _results(*stories: tuple[MethodSpec, float | None, int]) -> ExportedResults:
 
 
 class TestReport:
-    def test_bars_are_met(self, tmp_path: Path) -> None:
+    def test_bars_are_met(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(report, "CASES", {"gardner-1": CASES["gardner-1"]})  # all take seconds to build
         results = _results((AUTO, 0.01, 5), (RIVALS[0], 0.0, 30), (RIVALS[1], 0.5, 5))
         sheet = next(sheet for sheet in make_sheets(results, AUTO, "report") if sheet.case.name == "gardner-1")
         assert sheet.rival == RIVALS[0].label

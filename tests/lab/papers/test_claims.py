@@ -218,18 +218,20 @@ def test_runs_are_gathered_as_far_as_they_have_come():
     assert found.problems["shekel-4"].initial.shape == (3,)
 
 
-def test_an_experiment_has_the_seeds_that_all_its_runs_have():
+def test_a_problem_has_the_seeds_that_all_its_runs_have():
     experiment = replace(EXPERIMENTS["ablation"], problems=EXPERIMENTS["ablation"].problems[:2])
     keep = {("shekel-4", "dEI", 0): 0.0, ("hartmann-6", "EI", 4): 0.5}
     results = made_up_results([experiment], range(5), keep=lambda *run: keep.get(run, 1.0))
     whole = gather(made_up_results([experiment], range(5)), experiment)
     found = gather(results, experiment)
+    expected = {"shekel-4": (1, 2, 3, 4), "hartmann-6": (0, 1, 2, 3)}
     for label, problem in found.problems.items():
         for method, runs in problem.runs.items():
-            assert runs.seeds == (1, 2, 3)
-            np.testing.assert_array_equal(runs.best, whole.problems[label].runs[method].best[1:4])
+            assert runs.seeds == expected[label]
+            np.testing.assert_array_equal(runs.best, whole.problems[label].runs[method].best[list(expected[label])])
     assert found.missing == (
+        "shekel-4: left out, for not all methods have them: seeds 0",
         "hartmann-6, EI: 1 of 5 runs not finished, the furthest at 75 of 150 evaluations",
-        "left out, for not all runs have them: seeds 0, 4",
+        "hartmann-6: left out, for not all methods have them: seeds 4",
     )
     assert not whole.missing

@@ -53,6 +53,8 @@ class TestTables:
             "EI-GN": "3.88 ± 0.47",
             "EI": "0.93 ± 0.08",
             "L-BFGS-B": "–",
+            "dLogEI": "–",
+            "auto": "–",
         }
 
     def test_the_end(self, shekel):
@@ -119,6 +121,16 @@ class TestFigures:
                 tmp_path / "two" / f"curves.{kind}"
             ).read_bytes()
 
+    def test_many_methods_with_long_names_leave_room_for_the_curves(self, tmp_path):
+        """Matplotlib warns, which is an error here, where a legend leaves none."""
+        settings = EXPERIMENTS["settings"]
+        figure = draw_curves(gather(made_up_results([settings], range(2)), settings))
+        save(figure, tmp_path, "settings", ("png",))
+        assert figure.axes[0].get_window_extent().height > 2.0 * figure.dpi
+        box = figure.legends[0].get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.x1
+
     def test_without_an_optimum_there_is_no_regret(self):
         outcome = gather(made_up_results([ABLATION], range(2)), ABLATION)
         (problem,) = outcome.problems.values()
@@ -135,7 +147,7 @@ class TestReport:
         assert "Of 18 claims 0 hold, 0 do not hold, and 18 are not decided." in text
         assert "no test can decide with fewer than" in text
         assert "- shekel-4, EI: 1 of 3 runs not finished, the furthest at 38 of 125 evaluations" in text
-        assert "- left out, for not all runs have them: seeds 1, 2" in text
+        assert "- shekel-4: left out, for not all methods have them: seeds 1, 2" in text
         assert "1 seed; proposing points took" in text
         assert "There are no runs yet: eign paper truncation" in text
         assert RULE in text

@@ -64,8 +64,8 @@ def test_page_on_a_phone(tmp_path):
     assert measured["requests"] == 0
     assert measured["width"] <= 390
     assert measured["widest"] <= 390
-    # A line and a band for each of five methods; the regrets are drawn when they are asked for.
-    assert measured["lines"] == 10
+    # A line and a band for each of seven methods; the regrets are drawn when they are asked for.
+    assert measured["lines"] == 14
 
 
 def test_the_policy_of_the_page_refuses_what_comes_from_elsewhere(tmp_path):

@@ -1,12 +1,12 @@
 r"""A step of sequential optimization in a trust region: the constrained problem on the models, solved by SLSQP.
 
-.. math:: \max_{x,\, s \ge 0}\; \tilde f(x) - \rho \sum_j s_j \quad\text{with}\quad
-    l_j - s_j \le \tilde c_j(x) \le u_j + s_j, \quad \|x - x_0\|_\infty \le r, \quad x \text{ in the region}
+.. math:: \max_x\; \tilde f(x) \quad\text{with}\quad l_j \le \tilde c_j(x) \le u_j, \quad \|x - x_0\|_\infty \le r,
+    \quad x \text{ in the region}
 
-The slacks make it solvable where no point nearby is feasible: then it restores feasibility first. Its value is the
-model of the merit :math:`f - \rho \sum_j \max(l_j - c_j, c_j - u_j, 0)`, by which steps are judged. The models are
-posterior means, shifted and tilted so that values and gradients at the center :math:`x_0` are exactly those observed:
-what a nugget lets pass would else be the end of the digits.
+Where nothing nearby is feasible the limits give way at a price, with slacks :math:`s_j \ge 0`: then
+:math:`\tilde f - \rho \sum_j s_j` is maximised with :math:`l_j - s_j \le \tilde c_j \le u_j + s_j`, which leads back.
+The models are posterior means, shifted and tilted so that values and gradients at the center :math:`x_0` are exactly
+those observed: what a nugget lets pass would else be the end of the digits.
 """
 
 from typing import Any, Final, NamedTuple
@@ -22,61 +22,83 @@ from eign.strategies.constrained.outputs import Outputs
 
 _ITERATIONS: Final = 60
 _ACCURACY: Final = 1e-11
+# Violations below this, in standard deviations of what was told, are none.
+_HOLDS: Final = 1e-8
 # Steps aim at limits that are narrower by this share of the tolerance, so that rounding leaves them feasible.
 _MARGIN: Final = 0.1
 
 
 class LocalStep(NamedTuple):
-    """Where the models see the best merit nearby.
+    """Where the models see the best point nearby.
 
     Attributes:
         x: `d`.
-        gain: By how much the merit is to be better than at the center, in the units of the models.
         value: The mean of f there, in the units of its model.
         violation: The sum of violations there, in the units of the models.
+        rise: By how much the value is larger than at the center.
+        relief: By how much the violation is smaller.
     """
 
     x: Array
-    gain: float
     value: float
     violation: float
+    rise: float
+    relief: float
+
+    def gain(self, penalty: float) -> float:
+        """By how much the merit f - penalty * violations is to be better than at the center."""
+        return self.rise + penalty * self.relief
 
 
 def local_step(outputs: Outputs, row: int, radius: float, penalty: float) -> LocalStep:
-    """The best step from a point told within `radius` in each reduced coordinate."""
-    standing = outputs.standing
-    region, center = standing.region, np.array(standing.data.x[row])
-    start = region.reduced(center)
-    corrected = _Corrected(outputs, row)
-    lower, upper = _aimed(outputs)
-    low, high = np.maximum(start - radius, region.lower), np.minimum(start + radius, region.upper)
-    count, slacks = len(start), len(lower)
-
-    def objective(z: Array) -> tuple[float, Array]:
-        value, slope = corrected.at(z[:count])
-        return -value[0] + penalty * z[count:].sum(), np.concatenate([-slope[0], np.full(slacks, penalty)])
-
-    constraints = _elastic(corrected, lower, upper, count)
-    rows = rows_of_region(np.hstack([region.matrix, np.zeros((len(region.matrix), slacks))]), region.limit)
-    value, _ = corrected.at(start)
-    slack = _violations(value[1:], lower, upper)
-    bounds = np.column_stack([np.append(low, np.zeros(slacks)), np.append(high, np.full(slacks, np.inf))])
+    """The best step from a point told within `radius` in each reduced coordinate; `penalty` is for slacks."""
+    problem = _Subproblem(outputs, row, radius)
     with single_threaded_blas():
+        step = problem.solved(None)
+        if step.violation <= _HOLDS:
+            return step
+        return max(step, problem.solved(penalty), key=lambda one: one.gain(penalty))
+
+
+class _Subproblem:
+    """The problem on the models around one point told, in reduced coordinates."""
+
+    def __init__(self, outputs: Outputs, row: int, radius: float) -> None:
+        self._region = region = outputs.standing.region
+        self._start = region.reduced(np.array(outputs.standing.data.x[row]))
+        self._low = np.maximum(self._start - radius, region.lower)
+        self._high = np.minimum(self._start + radius, region.upper)
+        self._corrected = _Corrected(outputs, row)
+        self._lower, self._upper = _aimed(outputs)
+
+    def solved(self, penalty: float | None) -> LocalStep:
+        """Its solution; with a penalty for slacks, or with none of them."""
+        region, count = self._region, len(self._start)
+        slacks = 0 if penalty is None else len(self._lower)
+        price = 0.0 if penalty is None else penalty
+
+        def objective(z: Array) -> tuple[float, Array]:
+            value, slope = self._corrected.at(z[:count])
+            return -value[0] + price * z[count:].sum(), np.concatenate([-slope[0], np.full(slacks, price)])
+
+        before, _ = self._corrected.at(self._start)
+        slack = _violations(before[1:], self._lower, self._upper)
+        rows = rows_of_region(np.hstack([region.matrix, np.zeros((len(region.matrix), slacks))]), region.limit)
+        low, high = np.append(self._low, np.zeros(slacks)), np.append(self._high, np.full(slacks, np.inf))
         end = minimize(  # type: ignore[call-overload]  # the stubs want one-dimensional arrays by type
             objective,
-            np.append(np.clip(start, low, high), slack),
+            np.append(np.clip(self._start, self._low, self._high), slack[:slacks]),
             jac=True,
             method="SLSQP",
-            bounds=bounds,
-            constraints=[*constraints, *rows],
+            bounds=np.column_stack([low, high]),
+            constraints=[*_limits(self._corrected, self._lower, self._upper, count, slacks=slacks), *rows],
             options={"ftol": _ACCURACY, "maxiter": _ITERATIONS},
         )
-    w = np.clip(end.x[:count], low, high) if np.isfinite(end.x).all() else start
-    x = region.project(region.restored(w))
-    found, _ = corrected.at(region.reduced(x))
-    missed = float(_violations(found[1:], lower, upper).sum())
-    gain = float(found[0] - value[0]) - penalty * (missed - float(slack.sum()))
-    return LocalStep(x, gain, float(found[0]), missed)
+        w = np.clip(end.x[:count], self._low, self._high) if np.isfinite(end.x).all() else self._start
+        x = region.project(region.restored(w))
+        found, _ = self._corrected.at(region.reduced(x))
+        missed = float(_violations(found[1:], self._lower, self._upper).sum())
+        return LocalStep(x, float(found[0]), missed, float(found[0] - before[0]), float(slack.sum()) - missed)
 
 
 class _Corrected:
@@ -113,20 +135,22 @@ def _violations(values: Array, lower: Array, upper: Array) -> Array:
     return np.maximum(np.maximum(lower - values, values - upper), 0.0)
 
 
-def _elastic(corrected: _Corrected, lower: Array, upper: Array, count: int) -> list[dict[str, Any]]:
-    """Limits with slacks, as SLSQP takes them."""
+def _limits(corrected: _Corrected, lower: Array, upper: Array, count: int, *, slacks: int) -> list[dict[str, Any]]:
+    """Limits, with slacks or without, as SLSQP takes them."""
     found = []
-    for sign, limit in ((-1.0, upper), (1.0, lower)):
-        rows = np.flatnonzero(np.isfinite(limit))
+    is_equal = (lower == upper) & (slacks == 0)
+    kinds = (("eq", is_equal, 1.0, lower), ("ineq", ~is_equal, -1.0, upper), ("ineq", ~is_equal, 1.0, lower))
+    for kind, mask, sign, limit in kinds:
+        rows = np.flatnonzero(mask & np.isfinite(limit))
         if not len(rows):
             continue
-        slack = np.eye(len(limit))[rows]
+        give = np.eye(len(limit))[rows][:, :slacks]
 
-        def values(z: Array, sign: float = sign, rows: Any = rows, limit: Array = limit) -> Array:
-            return np.asarray(sign * (corrected.at(z[:count])[0][1:][rows] - limit[rows]) + z[count:][rows])
+        def values(z: Array, sign: float = sign, rows: Any = rows, limit: Array = limit, give: Array = give) -> Array:
+            return np.asarray(sign * (corrected.at(z[:count])[0][1:][rows] - limit[rows]) + give @ z[count:])
 
-        def slopes(z: Array, sign: float = sign, rows: Any = rows, slack: Array = slack) -> Array:
-            return np.hstack([sign * corrected.at(z[:count])[1][1:][rows], slack])
+        def slopes(z: Array, sign: float = sign, rows: Any = rows, give: Array = give) -> Array:
+            return np.hstack([sign * corrected.at(z[:count])[1][1:][rows], give])
 
-        found.append({"type": "ineq", "fun": values, "jac": slopes})
+        found.append({"type": kind, "fun": values, "jac": slopes})
     return found

@@ -28,6 +28,7 @@ from eign.strategies.constrained.memory import Memory, Run
 from eign.strategies.constrained.outputs import Outputs, fit_as_before, fit_outputs
 from eign.strategies.constrained.standing import Index, Standing
 from eign.strategies.design import generator
+from eign.strategies.local_runs import next_point
 from eign.strategies.strategy import Belief, Proposal, State
 
 # Gains in standard deviations of what was told. Below the first a run has converged; a global step looks for more than
@@ -39,13 +40,20 @@ _FAILED: Final = 0.1
 _AS_EXPECTED: Final = 0.7
 _RADIUS: Final = (1e-5, 0.5)
 _MISSES: Final = 3
+_DESCENT: Final = {"first_step": 0.25, "ftol": 1e-10}
 # How far ahead a run is judged, and how many standard deviations of f it is granted there.
 _OUTLOOK: Final = 0.3
 _HOPE: Final = 2.0
 _SAME_OPTIMUM: Final = 0.02
 _DRAWS: Final = 64
+# A penalty follows from how much value feasibility costs, where a step brings more than so much of it.
+_RELIEF: Final = 1e-7
 _LARGEST_PENALTY: Final = 1e5
 _EQUALITY: Final = (0.3, 0.93, 1e-3)
+
+
+# With more, a model of each output with all gradients takes seconds or minutes to fit.
+_MANY_PARAMETERS: Final = 60
 
 
 class _Step(NamedTuple):
@@ -58,7 +66,9 @@ class ConstrainedSteps:
     """What `auto` proposes after its design where there are constraints. Memory: see `Memory`."""
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
-        """The next step of a run, or the start of another."""
+        """The next step of a run, or the start of another; of SLSQP on the functions where parameters are many."""
+        if state.dim > _MANY_PARAMETERS:
+            return _without_models(state, data, pending)
         # Values over hundreds of decades overflow here and there; what is not finite is never chosen.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             memory, outputs = _learned(state, data)
@@ -72,7 +82,9 @@ class ConstrainedSteps:
         """The model of f in the units of y, and where a global step would look."""
         _, outputs = _learned(state, data)
         target = _improvement(outputs.given(pending), state)
-        return Belief(outputs.objective, target, _global(outputs, state, pending).x)
+        known = tuple(model for model in outputs.models[1:] if model is not None)
+        constraints = known if len(known) == len(state.limits) else ()
+        return Belief(outputs.objective, target, _global(outputs, state, pending).x, constraints=constraints)
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean of f where its values scatter; otherwise the values."""
@@ -81,6 +93,16 @@ class ConstrainedSteps:
         fits = Memory.from_json(state.memory).fits
         model = fit_as_before(Standing.of(state, data), fits, state.options).objective
         return np.asarray(model.moments(torch.tensor(data.x))[0].numpy()) if model.noisy else data.y
+
+
+def _without_models(state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
+    """Multi-start SLSQP from what was told, best first."""
+    standing = Standing.of(state, data)
+    begun = replace(state, options={**state.options, "n_init": 0})
+    proposal, after = next_point(
+        begun, data, pending, lambda start: replay(start, standing, _DESCENT), order=standing.order.tolist()
+    )
+    return proposal, replace(after, options=state.options)
 
 
 def _learned(state: State, data: Observations) -> tuple[Memory, Outputs]:
@@ -107,14 +129,14 @@ def _continued(memory: Memory, outputs: Outputs, pending: Array) -> tuple[Memory
         start = data.x[center].tolist()
         return _descended(memory, replace(run, start=start, path=(), step=max(run.radius, 1e-3)), outputs, pending)
     step = local_step(outputs, center, run.radius, memory.penalty)
-    memory, step = _with_enough_penalty(memory, outputs, center, run, step)
+    memory = _with_enough_penalty(memory, step)
     ended = _has_ended(memory, outputs, center, run, step)
     if ended or contains(pending, step.x):
         optima = memory.optima
         if ended:
             optima = (*optima, data.x[center].tolist())
         return replace(memory, run=None, optima=optima), None
-    run = replace(run, gain=step.gain, path=(*run.path, step.x.tolist()))
+    run = replace(run, gain=step.gain(memory.penalty), path=(*run.path, step.x.tolist()))
     return replace(memory, run=run), _Step(step.x, "local")
 
 
@@ -143,26 +165,18 @@ def _judged(run: Run, rows: Index, merit: Array, data: Observations) -> Run:
     return replace(run, radius=float(np.clip(run.radius * factor, *_RADIUS)), misses=misses)
 
 
-def _with_enough_penalty(
-    memory: Memory, outputs: Outputs, center: int, run: Run, step: LocalStep
-) -> tuple[Memory, LocalStep]:
-    """The step again with a larger penalty where it would rather pay than come closer to feasibility."""
-    lower, upper = outputs.limits
-    values = outputs.told[center, 1:]
-    before = float(np.maximum(np.maximum(lower - values, values - upper), 0.0).sum())
-    while step.violation > max(0.9 * before, 1e-6) and memory.penalty < _LARGEST_PENALTY:
-        harder = local_step(outputs, center, run.radius, 10.0 * memory.penalty)
-        memory = replace(memory, penalty=10.0 * memory.penalty)
-        if harder.violation > 0.99 * step.violation:
-            break
-        step = harder
-    return memory, step
+def _with_enough_penalty(memory: Memory, step: LocalStep) -> Memory:
+    """With a penalty under which a step that comes closer to feasibility, at the cost of value, is a gain."""
+    if step.rise >= 0.0 or step.relief <= _RELIEF:
+        return memory
+    needed = min(2.0 * -step.rise / step.relief, _LARGEST_PENALTY)
+    return replace(memory, penalty=max(memory.penalty, needed))
 
 
 def _has_ended(memory: Memory, outputs: Outputs, center: int, run: Run, step: LocalStep) -> bool:
     """Whether a run has converged, has come to a known optimum, or will not get above the best feasible point."""
     standing = outputs.standing
-    if step.gain < _CONVERGED or contains(standing.data.x[np.isfinite(outputs.merit(0.0))], step.x):
+    if step.gain(memory.penalty) < _CONVERGED or contains(standing.data.x[np.isfinite(outputs.merit(0.0))], step.x):
         return True
     optima = memory.known_optima(len(step.x))
     if nearest(optima, step.x)[1] < _SAME_OPTIMUM:
@@ -181,7 +195,7 @@ def _has_ended(memory: Memory, outputs: Outputs, center: int, run: Run, step: Lo
 def _descended(memory: Memory, run: Run, outputs: Outputs, pending: Array) -> tuple[Memory, _Step | None]:
     """The next point of SLSQP on the functions."""
     standing = outputs.standing
-    found = replay(np.array(run.start), standing, {"first_step": run.step, "ftol": 1e-10})
+    found = replay(np.array(run.start), standing, {**_DESCENT, "first_step": run.step})
     if found.needed is None or contains(pending, found.needed):
         rows = sorted(found.used)
         merit = outputs.merit(memory.penalty)
@@ -220,7 +234,7 @@ def _improvement(outputs: Outputs, state: State) -> FeasibleImprovement:
     goal = None if best is None else float(outputs.objective.fit.output.values(np.array([best]))[0]) + _SMALL
     first, factor, least = _EQUALITY
     tolerance = max(first * factor ** (len(outputs.standing.data) - state.dim), least)
-    return FeasibleImprovement(outputs, goal, tolerance)
+    return FeasibleImprovement(outputs, goal, tolerance, None if goal is None else outputs.multipliers())
 
 
 def _global(outputs: Outputs, state: State, pending: Array) -> GlobalStep:

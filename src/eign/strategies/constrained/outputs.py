@@ -20,12 +20,15 @@ import torch
 
 from eign.arrays import Array
 from eign.data import Observations
+from eign.formulas.kkt_numpy import Limited, kkt
 from eign.models.selection import ModelSettings, SelectedModel, Selection, fitted
 from eign.strategies.auto.settings import SETTINGS
 from eign.strategies.constrained.standing import Standing
 
 # Points are not thinned: the best of those that are close to each other is another one for each output.
 _SETTINGS: Final = replace(SETTINGS.model, resolution=0.0)
+# A limit is active for multipliers within this share of the constraint's scale.
+_ACTIVE: Final = 1e-3
 
 
 class Moments(NamedTuple):
@@ -98,6 +101,14 @@ class Outputs:
         violation = np.maximum(np.maximum(lower - constraints, constraints - upper), 0.0).sum(axis=1)
         merit = self.told[:, 0] - penalty * violation
         return np.asarray(np.where(np.isfinite(merit), merit, -np.inf))
+
+    def multipliers(self) -> Array:
+        """Of the constraints at the best point, in the units of the models, `m`; 0 where gradients are missing."""
+        row, none = self.standing.best, np.zeros(len(self.models) - 1)
+        if row is None or not (np.isfinite(self.slopes[row]).all() and np.isfinite(self.told[row]).all()):
+            return none
+        limited = Limited(self.told[row, 1:], self.slopes[row, 1:], *self.limits, self.tolerances)
+        return kkt(np.array(self.standing.data.x[row]), self.slopes[row, 0], limited, active=_ACTIVE).constraints
 
     def means(self, x: Array) -> tuple[Array, Array]:
         """Of all outputs at one point, `d -> m+1`, and their gradients, `(m+1) x d`."""

@@ -125,7 +125,7 @@ class ConstrainedSurrogateSteps:
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """Where the rule's acquisition is largest."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            model, _, x, state = self._picked(state, data, pending)
+            (model, *_), _, x, state = self._picked(state, data, pending)
         standing = Standing.of(state, data)
         gain = None
         if standing.best_feasible is not None:
@@ -137,8 +137,8 @@ class ConstrainedSurrogateSteps:
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief:
         """The surrogate of f, and what is maximised."""
-        model, target, x, _ = self._picked(state, data, pending)
-        return Belief(model, target, x)
+        models, target, x, _ = self._picked(state, data, pending)
+        return Belief(models[0], target, x, constraints=tuple(models[1:]))
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter; otherwise the values."""
@@ -148,7 +148,9 @@ class ConstrainedSurrogateSteps:
         models, _ = self._fitted(kept, [data.objective])
         return np.asarray(models[0].moments(torch.tensor(data.x))[0].numpy())
 
-    def _picked(self, state: State, data: Observations, pending: Array) -> tuple[Surrogate, Feasible, Array, State]:
+    def _picked(
+        self, state: State, data: Observations, pending: Array
+    ) -> tuple[list[Surrogate], Feasible, Array, State]:
         standing = Standing.of(state, data)
         best = standing.best
         assert best is not None, "without a value the design goes on"
@@ -172,7 +174,7 @@ class ConstrainedSurrogateSteps:
         restarts = state.options["restarts"] or effort.restarts
         unit = 1.0 if target.is_log else None
         x = best_new(target, standing.region, raw, avoid, rng, restarts=restarts, unit=unit)
-        return models[0], target, x, state
+        return models, target, x, state
 
     def _is_lagrangian(self, state: State) -> bool:
         return bool(state.options.get("lagrangian")) and self.looks_at_gradient

@@ -46,5 +46,7 @@ def draw_distributions(
         axes.set_title(f"bbob f1-f24, {d}-D", loc="left", fontsize=10)
     grid[0][0].set_ylabel("share of function, target pairs")
     grid[0][0].text(0.03, 0.97, "51 targets: 100..1e-08", transform=grid[0][0].transAxes, va="top", fontsize=9)
-    figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside right upper", frameon=False)
+    drawn = (axes.get_legend_handles_labels() for axes in grid[0])
+    handles = {label: handle for found in drawn for handle, label in zip(*found, strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", frameon=False)
     return figure

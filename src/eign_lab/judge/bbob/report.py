@@ -147,12 +147,17 @@ def _methods_table(sheet: Sheet) -> Table:
             label,
             f"{sheet.area(label):.3f}",
             f"{sheet.end(label):.3f}",
-            *(f"{sheet.area(label, group):.2f} {sheet.end(label, group):.2f}" for group in GROUPS.values()),
+            *(_pair(sheet, label, group) for group in GROUPS.values()),
             f"{1000 * sheet.seconds[label]:.2g}",
         )
         for label in order
     )
     return Table("", ("method", "area", "end", *GROUPS, "ms a suggestion"), rows)
+
+
+def _pair(sheet: Sheet, label: str, group: range) -> str:
+    area, end = sheet.area(label, group), sheet.end(label, group)
+    return "-" if np.isnan(area) else f"{area:.2f} {end:.2f}"
 
 
 def bars(sheet: Sheet) -> list[str]:
@@ -170,9 +175,9 @@ def bars(sheet: Sheet) -> list[str]:
             f"share at the end {sheet.end(label):.3f}, {furthest} {sheet.end(furthest):.3f}",
         ),
     ]
-    if descents := [name for name in DESCENTS if name in sheet.rivals]:
+    own = sheet.end(label, GROUPS[_ILL])
+    if (descents := [name for name in DESCENTS if name in sheet.rivals]) and not np.isnan(own):
         best = max(sheet.end(name, GROUPS[_ILL]) for name in descents)
-        own = sheet.end(label, GROUPS[_ILL])
         found.append((own >= best, f"{_ILL} functions at the end {own:.3f}, L-BFGS-B {best:.3f}"))
     return [f"- **{'met' if met else 'missed'}**{missing}: {sheet.d}-d, {words}" for met, words in found]
 

@@ -14,5 +14,10 @@ LOCAL: Final = (
     MethodSpec("cobyqa", f"{_HERE}:cobyqa"),
 )
 GLOBAL: Final = (MethodSpec("auglag-mlsl", f"{_HERE}:auglag_mlsl"), MethodSpec("isres", f"{_HERE}:isres"))
-RIVALS: Final = (*LOCAL, *GLOBAL)
-SETS: Final = {"rivals": RIVALS, "programs": RIVALS, "local": LOCAL, "global": GLOBAL}
+PROGRAMS: Final = (*LOCAL, *GLOBAL)
+SURROGATES: Final = (
+    MethodSpec("egobox", "eign_lab.judge.constrained.surrogates:egobox"),
+    MethodSpec("botorch-qlogei", "eign_lab.judge.constrained.surrogates:botorch"),
+)
+RIVALS: Final = (*PROGRAMS, *SURROGATES)
+SETS: Final = {"rivals": RIVALS, "programs": PROGRAMS, "surrogates": SURROGATES}

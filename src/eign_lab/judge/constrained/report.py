@@ -51,9 +51,17 @@ class Sheet:
 
     @cached_property
     def rival(self) -> str | None:
-        """The smallest mean regret at the end on the tuning seeds; of those with the same, the better one early."""
-        enough = {name: runs for name, runs in self.tuning.items() if name != self.label}
-        enough = {name: runs for name, runs in enough.items() if len(runs.seeds) >= _TUNING_SEEDS and name in self.runs}
+        """The smallest mean regret at the end on the tuning seeds; of those with the same, the better one early.
+
+        Only those that have all the seeds of the method can be it.
+        """
+        wanted = set(self.runs[self.label].seeds) if self.label in self.runs else set()
+        enough = {
+            name: runs
+            for name, runs in self.tuning.items()
+            if name != self.label and len(runs.seeds) >= _TUNING_SEEDS
+            if name in self.runs and wanted <= set(self.runs[name].seeds)
+        }
         early = third(self.case.budget)
 
         def score(runs: MethodRuns) -> Array:

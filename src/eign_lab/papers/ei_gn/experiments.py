@@ -91,7 +91,7 @@ _OTHER_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "noise 1e-2": {"noise": 1e-2},
     "as it comes": {"noise": "learned", "priors": "botorch"},
     "values as they are": {"standardize": False},
-    "values as they are, incumbent standardized": {"standardize": False, "incumbent": "standardized"},
+    "only the incumbent standardized": {"standardize": False, "incumbent": "standardized"},
     "inputs as they are": {"normalize": False},
     "inputs as they are, noise learned": {"normalize": False, "noise": "learned"},
     "nothing rescaled, noise learned": {"normalize": False, "standardize": False, "noise": "learned"},
@@ -100,7 +100,7 @@ _OTHER_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 _BOTORCH_VARIANTS: Final = tuple(
-    MethodSpec(f"BoTorch EI, {title}", "botorch/ei", options) for title, options in _OTHER_SETTINGS.items()
+    MethodSpec(f"BoTorch, {title}", "botorch/ei", options) for title, options in _OTHER_SETTINGS.items()
 )
 
 

@@ -1,0 +1,183 @@
+"""The judge's report in many dimensions: a line for each problem, and the bars."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, final
+
+import numpy as np
+
+from eign.arrays import Array
+from eign_lab.judge.many.cases import CASES, GROUPS, SEEDS, Case, instance_of
+from eign_lab.judge.many.contestants import RIVALS
+from eign_lab.judge.scores import DEFICIT, strongest
+from eign_lab.report.summaries import Table, as_markdown_table
+from eign_lab.runs.experiment import Experiment, MethodSpec
+from eign_lab.runs.outcomes import MethodRuns
+from eign_lab.runs.store import Records, collect
+from eign_lab.statistics import LEAST_SEEDS, Verdict, bootstrap_interval, judge_not_worse
+
+EARLY_SHARE: Final = 0.5
+"""The bar: problems on which half of the budget is enough for what the best rival reaches with all of it."""
+_TUNING_SEEDS: Final = 2
+
+
+@final
+@dataclass(frozen=True)
+class Sheet:
+    """What is known about one problem.
+
+    Attributes:
+        case: The problem.
+        label: The method that is judged.
+        runs: On the seeds that are scored, by method; those without runs are left out.
+        tuning: On the tuning seeds.
+    """
+
+    case: Case
+    label: str
+    runs: Mapping[str, MethodRuns]
+    tuning: Mapping[str, MethodRuns]
+
+    def regrets(self, runs: MethodRuns, evaluation: int | None = None) -> dict[int, float]:
+        """By seed, in the units of the problem."""
+        found = runs.at(self.case.budget if evaluation is None else evaluation)
+        return {
+            seed: float(np.maximum(0.0, self.case.optimum(instance_of(seed)) - value)) for seed, value in found.items()
+        }
+
+    @property
+    def scale(self) -> float:
+        """Of the instance that is scored."""
+        return self.case.scales[instance_of(self.runs[self.label].seeds[0])]
+
+    @cached_property
+    def rival(self) -> str | None:
+        """The smallest mean regret at the end on the tuning seeds."""
+        enough = {name: runs for name, runs in self.tuning.items() if name != self.label and name in self.runs}
+        enough = {name: runs for name, runs in enough.items() if len(runs.seeds) >= _TUNING_SEEDS}
+        return strongest({name: np.array(list(self.regrets(runs).values())) for name, runs in enough.items()})
+
+    def differences(self, evaluation: int | None = None) -> Array:
+        """Regrets after so many evaluations minus the rival's at the end, as shares of the scale, for common seeds."""
+        if self.rival is None or self.label not in self.runs:
+            return np.empty(0)
+        ours, theirs = self.regrets(self.runs[self.label], evaluation), self.regrets(self.runs[self.rival])
+        return np.array([(ours[seed] - theirs[seed]) / self.scale for seed in sorted(ours.keys() & theirs.keys())])
+
+    def not_worse(self) -> Verdict | None:
+        """Than the rival at the end; None if they share no seed."""
+        found = self.differences()
+        return judge_not_worse(bootstrap_interval(found), DEFICIT, seeds=len(found)) if len(found) else None
+
+    @property
+    def is_early(self) -> bool:
+        """Whether the mean regret at half of the budget is at most the rival's at the end."""
+        found = self.differences(self.case.budget // 2)
+        return bool(len(found)) and float(found.mean()) <= 0.0
+
+    def mean(self, label: str | None, evaluation: int | None = None) -> str:
+        """The mean regret of a method, in words."""
+        if label is None or label not in self.runs:
+            return "-"
+        return f"{np.mean(list(self.regrets(self.runs[label], evaluation).values())):.3g}"
+
+
+def make_sheets(results: Records, method: MethodSpec, seeds: str) -> list[Sheet]:
+    """One sheet for each problem."""
+    known = {method.label: method} | {rival.label: rival for rival in RIVALS if rival.label != method.label}
+    problems = tuple(case.spec for case in CASES.values())
+    experiment = Experiment("many", "Many dimensions", problems, tuple(known.values()))
+    found = {name: collect(results, experiment, wanted) for name, wanted in SEEDS.items()}
+
+    def runs(case: Case, name: str) -> dict[str, MethodRuns]:
+        finished = {label: [r for r in found[name][case.name, label] if r.finished] for label in known}
+        return {label: MethodRuns.of(records, case.budget) for label, records in finished.items() if records}
+
+    return [Sheet(case, method.label, runs(case, seeds), runs(case, "tuning")) for case in CASES.values()]
+
+
+def write_report(results: Records, method: MethodSpec, seeds: str, directory: Path) -> str:
+    """The report, written into the directory."""
+    sheets, label = make_sheets(results, method, seeds), method.label
+    blocks = [f"# {label} in many dimensions, {seeds} seeds", "\n".join(_LEGEND)]
+    for group, title in GROUPS.items():
+        blocks += [f"## {title}", as_markdown_table(_table([s for s in sheets if s.case.group == group]))]
+    blocks += ["## Rivals", "Mean regrets at the end.", as_markdown_table(_rivals_table(sheets))]
+    blocks += ["## Bars", "\n".join(bars(sheets))]
+    text = "\n\n".join(blocks) + "\n"
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{label.replace(' ', '-')}-{seeds}.md").write_text(text, encoding="utf-8")
+    return text
+
+
+_LEGEND: Final = (
+    "Regrets are means over the seeds, in the units of the problem; below the maximum, or below the best of long",
+    "runs where that is not known. The scale is the regret of the median best of ten Sobol points. The rival has the",
+    "smallest mean regret on the tuning instance. Not worse: the upper end of the 90 per cent interval (bootstrap over",
+    "the seeds) of the paired difference to the rival's regret at the end is below 2 per cent of the scale.",
+)
+_HEADS: Final = (
+    *("problem", "d", "budget", "scale", "rival", "rival's regret", "at half", "at the end", "seeds"),
+    *("not worse", "rival's end at half", "median ms", "longest s"),
+)
+
+
+def _table(of_group: Sequence[Sheet]) -> Table:
+    rows = []
+    for sheet in of_group:
+        case, ours = sheet.case, sheet.runs.get(sheet.label)
+        published = f"published {case.published:g}" if case.published is not None else None
+        rows.append(
+            (
+                case.name,
+                str(case.dim),
+                str(case.budget),
+                "-" if ours is None else f"{sheet.scale:.3g}",
+                published or sheet.rival or "-",
+                "-" if published else sheet.mean(sheet.rival),
+                sheet.mean(sheet.label, case.budget // 2),
+                sheet.mean(sheet.label),
+                "-" if ours is None else str(len(ours.seeds)),
+                {Verdict.HOLDS: "yes", Verdict.FAILS: "no", Verdict.OPEN: "not decided", None: "-"}[sheet.not_worse()],
+                "yes" if sheet.is_early else "no",
+                "-" if ours is None else f"{1000 * ours.median_seconds:.0f}",
+                "-" if ours is None else f"{max(timing.longest for timing in ours.timings):.2f}",
+            )
+        )
+    return Table("", _HEADS, tuple(rows))
+
+
+def _rivals_table(sheets: Sequence[Sheet]) -> Table:
+    labels = list(dict.fromkeys([sheets[0].label, *(rival.label for rival in RIVALS)]))
+    there = [sheet for sheet in sheets if sheet.runs]
+    rows = [(sheet.case.name, *(sheet.mean(label) for label in labels)) for sheet in there]
+    return Table("", ("problem", *labels), tuple(rows))
+
+
+def bars(sheets: Sequence[Sheet]) -> list[str]:
+    """What is asked of a default method in many dimensions: met or missed."""
+    label = sheets[0].label
+    judged = [sheet for sheet in sheets if label in sheet.runs and sheet.case.published is None and sheet.rival]
+    wanted = [sheet for sheet in sheets if sheet.case.published is None]
+    complete = len(judged) == len(wanted) and all(len(sheet.runs[label].seeds) >= LEAST_SEEDS for sheet in judged)
+    lines = []
+    if judged:
+        behind = [sheet.case.name for sheet in judged if sheet.not_worse() is not Verdict.HOLDS]
+        early = sum(sheet.is_early for sheet in judged)
+        words = f"not worse than the rival on {len(judged) - len(behind)} of {len(judged)} problems"
+        lines.append(_bar(not behind, complete, words + (f" (not so: {', '.join(behind)})" if behind else "")))
+        words = f"at half of the budget the rival's final regret on {early} of {len(judged)}"
+        lines.append(_bar(early >= EARLY_SHARE * len(judged), complete, words))
+    for sheet in sheets:
+        if sheet.case.published is not None and label in sheet.runs:
+            reached = float(np.mean(list(sheet.regrets(sheet.runs[label]).values())))
+            enough = len(sheet.runs[label].seeds) >= LEAST_SEEDS
+            words = f"{sheet.case.name}: {reached:.3g}, published {sheet.case.published:g}"
+            lines.append(_bar(reached < sheet.case.published, enough, words))
+    return lines or ["- no runs to compare"]
+
+
+def _bar(met: bool, complete: bool, words: str) -> str:
+    return f"- **{'met' if met else 'missed'}**{'' if complete else ' so far, runs are missing'}: {words}"

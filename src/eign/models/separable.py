@@ -6,15 +6,16 @@ processes are independent. What is left to the values are their n sums, which co
 
 | symbol | meaning |
 |---|---|
-| f | :math:`\sum_i h_i(x_i)`, up to a constant |
-| k | covariance of :math:`h_i / s_i`: a ripple of slope 1, and a parabola :math:`a c + b c^2` with c = x - 1/2 |
+| f | :math:`\sum_i h_i(x_i) + \beta |c|^2 / 2`, up to a constant; c = x - 1/2 |
+| beta | curvature that all coordinates share, a bowl: no coordinate alone would see it under its ripples |
+| k | covariance of :math:`h_i / s_i`: a ripple of slope 1, and a parabola :math:`a c_i + b c_i^2` |
 | l, s_i | length of the ripples, common to all; size of the slopes along coordinate i |
 | eta | what is not separable: the variance that the slopes scatter by, in :math:`s_i^2` |
 | b | the best point, from which values are counted: gradients say nothing about the constant |
 | V_i, z_i | :math:`L_i^{-1}` times covariances with the slopes, and times the slopes; :math:`L_i L_i^\top` is theirs |
 | P_i | covariance of :math:`h_i(x_a) - h_i(x_b)` given the slopes |
 
-.. math:: k(t, t') = l^2 e^{-(t - t')^2 / 2 l^2} + \tau^2 (c c' + c^2 c'^2)
+.. math:: k(t, t') = l^2 e^{-(t - t')^2 / 2 l^2} + \tau_a^2 c c' + \tau_b^2 c^2 c'^2
 """
 
 from collections.abc import Iterator
@@ -29,8 +30,10 @@ LENGTHS: Final = tuple((0.8 / 2**k) for k in range(6))
 """Lengths that are tried, from most of the cube down to ripples of a fortieth of it."""
 SCATTERS: Final = (1e-6, 1e-4, 1e-2, 1.0)
 """Values of eta that are tried. Where the last one is likeliest the function is not separable."""
-_TREND: Final = 9.0
-"""tau^2: parabolas are about three times as steep as ripples, so that the data decide about both."""
+_SLOPE: Final = 9.0
+"""tau_a^2: a coordinate may be three times as steep as its ripples, so that the data decide about both."""
+_CURVATURE: Final = 0.25
+"""tau_b^2: its curvature differs from that of all by less than its ripples."""
 _SAMPLE: Final = 24
 """Coordinates that length and scatter are learned from; they are common to all."""
 _BLOCK: Final = 100
@@ -44,6 +47,7 @@ class Separable(NamedTuple):
     Attributes:
         x: Points, `d x n`.
         best: The column of the best point.
+        curvature: beta.
         length, scatter: l and eta.
         size: The squares of s, `d`.
         whitening: The inverse of L, `d x n x n`: with many right-hand sides products are faster than solves.
@@ -53,6 +57,7 @@ class Separable(NamedTuple):
 
     x: Array
     best: int
+    curvature: float
     length: float
     scatter: float
     size: Array
@@ -73,25 +78,31 @@ def separable_model(x: Array, y: Array, gradients: Array, rng: np.random.Generat
 
     Length and scatter are those under which the slopes along a few coordinates, drawn by `rng`, are likeliest.
     """
-    points, slopes = np.ascontiguousarray(x.T), np.ascontiguousarray(gradients.T)
+    points = np.ascontiguousarray(x.T)
+    moved = x - x.mean(axis=0)
+    curvature = float((gradients * moved).sum() / max((moved**2).sum(), np.finfo(np.float64).tiny))
+    slopes = np.ascontiguousarray(gradients.T) - curvature * (points - 0.5)
     some = rng.permutation(len(points))[:_SAMPLE]
     choices = [(length, scatter) for scatter in SCATTERS for length in LENGTHS]
     likelihoods = [_factored(points[some], slopes[some], *choice).likelihood for choice in choices]
     length, scatter = choices[int(np.argmax(likelihoods))]
     if scatter == SCATTERS[-1]:
         return None
-    return conditioned(points, y, slopes, length=length, scatter=scatter)
+    return conditioned(points, y, slopes, curvature=curvature, length=length, scatter=scatter)
 
 
-def conditioned(points: Array, y: Array, slopes: Array, *, length: float, scatter: float) -> Separable:
-    """The model of points and slopes `d x n`, values `n`, with this length and scatter.
+def conditioned(
+    points: Array, y: Array, slopes: Array, *, length: float, scatter: float, curvature: float = 0.0
+) -> Separable:
+    """The model of points and slopes beyond the bowl's `d x n`, values `n`, with this length and scatter.
 
     The sizes s are the likeliest, :math:`s_i^2 = |z_i|^2 / n`.
     """
     whitening, white, size, _ = _factored(points, slopes, length, scatter)
     best, n = int(y.argmax()), len(y)
-    model = Separable(points, best, length, scatter, size, whitening, white, np.zeros(n))
-    residual, spread = y - y[best], np.zeros((n, n))
+    model = Separable(points, best, curvature, length, scatter, size, whitening, white, np.zeros(n))
+    bowl = 0.5 * curvature * ((points - 0.5) ** 2).sum(axis=0)
+    residual, spread = (y - bowl) - (y - bowl)[best], np.zeros((n, n))
     for block in _blocks(len(points)):
         V, covariance = _given_slopes(model, block, points[block])
         residual = residual - np.einsum("dat,da->t", V, white[block])
@@ -103,9 +114,10 @@ def conditioned(points: Array, y: Array, slopes: Array, *, length: float, scatte
 
 
 def gains(model: Separable, t: Array) -> Differences:
-    r"""Mean and variance of :math:`h_i(t) - h_i(x_b)`, `d x m`.
+    r"""Mean and variance of what f gains along each coordinate from the best point to t, `d x m`.
 
-    .. math:: V_i(t)^\top z_i + s_i^2 P_i(t, \cdot)\, w, \qquad s_i^2\, (k_b(t, t) - |V_i(t)|^2)
+    .. math:: V_i(t)^\top z_i + s_i^2 P_i(t, \cdot)\, w + \tfrac\beta2 (c^2 - c_b^2),
+        \qquad s_i^2\, (k_b(t, t) - |V_i(t)|^2)
 
     Here w are the weights and :math:`k_b` is the prior of differences. The variance is that given the slopes alone: the
     values tell of sums, not of one coordinate.
@@ -115,6 +127,7 @@ def gains(model: Separable, t: Array) -> Differences:
         V, covariance = _given_slopes(model, block, t[block])
         size, base = model.size[block, None], model.x[block, model.best : model.best + 1]
         means[block] = np.einsum("dat,da->dt", V, model.white[block]) + size * (covariance @ model.weights)
+        means[block] += 0.5 * model.curvature * ((t[block] - 0.5) ** 2 - (base - 0.5) ** 2)
         prior = _at_itself(t[block], base, model.length)
         variances[block] = size * np.maximum(prior - (V**2).sum(axis=1), 0.0)
     return Differences(means, variances)
@@ -162,23 +175,23 @@ def _blocks(d: int) -> Iterator[slice]:
 def _value_value(s: Array, t: Array, length: float) -> Array:
     """k, `d x m, d x n -> d x m x n`."""
     r, a, b = s[:, :, None] - t[:, None, :], s[:, :, None] - 0.5, t[:, None, :] - 0.5
-    return np.asarray(length**2 * np.exp(-0.5 * (r / length) ** 2) + _TREND * (a * b + (a * b) ** 2))
+    return np.asarray(length**2 * np.exp(-0.5 * (r / length) ** 2) + _SLOPE * a * b + _CURVATURE * (a * b) ** 2)
 
 
 def _value_slope(s: Array, t: Array, length: float) -> Array:
     """Of k by its second argument, `d x m, d x n -> d x m x n`."""
     r, a, b = s[:, :, None] - t[:, None, :], s[:, :, None] - 0.5, t[:, None, :] - 0.5
-    return np.asarray(r * np.exp(-0.5 * (r / length) ** 2) + _TREND * (a + 2.0 * a**2 * b))
+    return np.asarray(r * np.exp(-0.5 * (r / length) ** 2) + _SLOPE * a + 2.0 * _CURVATURE * a**2 * b)
 
 
 def _slope_slope(s: Array, t: Array, length: float) -> Array:
     """Of k by both arguments, `d x m, d x n -> d x m x n`."""
     q, a, b = ((s[:, :, None] - t[:, None, :]) / length) ** 2, s[:, :, None] - 0.5, t[:, None, :] - 0.5
-    return np.asarray((1.0 - q) * np.exp(-0.5 * q) + _TREND * (1.0 + 4.0 * a * b))
+    return np.asarray((1.0 - q) * np.exp(-0.5 * q) + _SLOPE + 4.0 * _CURVATURE * a * b)
 
 
 def _at_itself(t: Array, base: Array, length: float) -> Array:
     """Prior variance of h(t) - h(x_b) for s = 1, `d x m`."""
     c, b = t - 0.5, base - 0.5
     ripple = -2.0 * length**2 * np.expm1(-0.5 * ((t - base) / length) ** 2)
-    return np.asarray(ripple + _TREND * ((c - b) ** 2 + (c**2 - b**2) ** 2))
+    return np.asarray(ripple + _SLOPE * (c - b) ** 2 + _CURVATURE * (c**2 - b**2) ** 2)

@@ -93,8 +93,8 @@ def _looked_around(
 ) -> tuple[Step, Array, Memory, State]:
     """The global step, the best point, and what was learned on the way."""
     if (far := _jump(state, data, pending)) is not None:
-        best = int(np.where(data.has_y, data.y, -np.inf).argmax())
-        return far, np.array(data.x[best]), memory, replace(state, noisy=False)
+        top = int(np.where(data.has_y, data.y, -np.inf).argmax())
+        return far, np.array(data.x[top]), memory, replace(state, noisy=False)
     model = _model(state, data, memory)
     far, _ = _global_step(model.given(data, pending), state, data)
     best = model.coordinates.undo(model.incumbent.x.numpy())

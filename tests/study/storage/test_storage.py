@@ -581,3 +581,8 @@ def test_a_point_outside_is_refused_before_anything_is_written(path):
             opt.tell([9.0, 1.0], 1.0)
         opt.tell([1.0, 1.0], 2.0)
     assert Optimizer.view(path).history.y.tolist() == [2.0]
+
+
+def test_the_address_of_a_database_is_no_file():
+    with pytest.raises(ValueError, match=r"is an address, expected the name of a file: storage='study\.db'"):
+        Optimizer(SQUARE, storage="sqlite:///study.db")

@@ -23,11 +23,9 @@ VARIANTS: Final = (
     MethodSpec("auto, additive terms always", "auto", {"kernel": "two-additive+full"}),
     MethodSpec("auto, model without gradients", "auto", {"gradients": False}),
     MethodSpec("auto, values as they are", "auto", {"compress": False}),
-    MethodSpec("auto, no trust region", "auto", {"local": False}),
-    MethodSpec("auto, no bowl", "auto", {"bowl": False}),
-    MethodSpec("auto, no restarts", "auto", {"climbs": False}),
-    MethodSpec("auto, with stationarity", "auto", {"alpha": 0.6}),
-    MethodSpec("auto, refit at 50 per cent", "auto", {"refit": 0.5}),
+    MethodSpec("auto, no local search", "auto", {"local": False}),
+    MethodSpec("auto, no restarts", "auto", {"elsewhere": False}),
+    MethodSpec("auto, design of d + 3", "auto", {"n_init": 8}),
 )
 """`auto`, and what it is without each of its parts."""
 

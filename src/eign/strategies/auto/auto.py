@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, final
 
+import numpy as np
+
 from eign.arrays import Array
 from eign.data import Observations
 from eign.models.derivative_kernels import SELECTABLE
+from eign.strategies.auto.settings import SETTINGS, are_many
 from eign.strategies.design import initial_proposal
-from eign.strategies.options import Option, at_least, flag, noise_level, one_of, whole
+from eign.strategies.options import Option, flag, noise_level, one_of, whole
 from eign.strategies.strategy import Belief, Proposal, State, Strategy
 
 if TYPE_CHECKING:
@@ -30,25 +33,22 @@ class Auto(Strategy):
     def options(self) -> Mapping[str, Option]:
         """Nothing has to be set; each part can be left out, to see what it is good for."""
         return {
-            "n_init": Option(
-                None, whole(least=0), "points of the initial design; None is d + 3, without gradients 3 d"
-            ),
+            "n_init": Option(None, whole(least=0), "points of the initial design; None is 2, without gradients 3 d"),
             "kernel": Option("choose", one_of("choose", *SELECTABLE), "of the model; choose takes the more likely"),
             "compress": Option(True, flag, "let the model see logarithms of y where they are more likely"),
-            "logs": Option(True, flag, "work in logarithms of positive coordinates where they are more likely"),
+            "logs": Option(True, flag, "let it see logarithms of positive coordinates where they are more likely"),
             "gradients": Option(True, flag, "let the model see gradients"),
             "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
-            "alpha": Option(0.0, at_least(0.0), "weight of stationarity in global steps; 0 is LogEI"),
-            "local": Option(True, flag, "take steps in a trust region"),
-            "bowl": Option(True, flag, "evaluate the top of a bowl if the first points show one"),
-            "climbs": Option(True, flag, "climb from elsewhere where the model knows no place to go, or gains nothing"),
-            "refit": Option(0.1, at_least(0.0), "choose and fit the model when the data have grown by this share"),
-            "rows": Option(None, whole(least=1), "of the covariance matrix; None is 600, or twenty gradients"),
+            "local": Option(True, flag, "search locally around the best point"),
+            "elsewhere": Option(True, flag, "search locally from elsewhere where the model knows no place to go"),
         }
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """A point of the design, or what the model says."""
         if _is_initial(state, data, pending) or not data.has_y.any():
+            if state.asked == 0 and are_many(state.dim) and not state.limits and state.rows is None:
+                # In many dimensions the centre is nearer to any optimum than nearly all other points are.
+                return Proposal(np.full(state.dim, 1 / 2), "initial"), state
             return initial_proposal(state)
         return self._steps(state).propose_one(state, data, pending)
 
@@ -77,9 +77,11 @@ class Auto(Strategy):
 
 
 def _is_initial(state: State, data: Observations, pending: Array) -> bool:
-    """Fewer points than the design has; without gradients a model needs more of them to start with."""
+    """Fewer points than the design has; without gradients, or with constraints, a model needs more to start with."""
     count: int | None = state.options["n_init"]
     if count is None:
         blind = len(data) > 0 and not data.has_grad.any()
-        count = 3 * state.dim if blind else state.dim + 3
+        is_free = not state.limits and state.rows is None
+        local = SETTINGS.design if is_free else SETTINGS.model.fewest + state.dim
+        count = SETTINGS.blind_design * state.dim if blind else local
     return len(data) + len(pending) < count

@@ -1,75 +1,34 @@
-"""`auto`: what each evaluation is for, decided by what the model expects and by how well its expectations came true.
+"""`auto` after its design, from top to bottom: the policy, and the three sources that it chooses among.
 
-| reason | the point |
+| reason | the source |
 |---|---|
-| initial | of the Sobol design, and the top of a bowl if the data show one |
-| global | where LogEI is largest, anywhere |
-| local | the best posterior mean in a trust region around the incumbent, or of a descent on the function from there |
-| restart | of a climb on the model from elsewhere: a good point that stands alone, or anywhere |
+| local | a search on the function around the best point, see `local_search` |
+| global | the largest LogEI of the model, anywhere |
+| restart | a search from elsewhere: from a good point that stands alone, or far from everything |
 
-docs/auto.md describes the method; the numbers of its rules are here.
+Each promises a gain. A source whose promises did not come true has little credit; the unit of a local search is what it
+has gained so far, that of a global step is a standard deviation of the values as the model sees them.
 """
 
 from dataclasses import replace
-from typing import Final, NamedTuple, final
+from typing import final
 
 import numpy as np
 import torch
 
-from eign.acquisition import EI, EIGN, LogEI, SurrogateAcquisition
+from eign.acquisition import EI, LogEI, SurrogateAcquisition
 from eign.arrays import LARGEST, Array
 from eign.data import Observations
-from eign.models.selection import SelectedModel, are_likelier, are_many, fitted, is_chosen_anew
-from eign.models.transforms.coordinates import Coordinates
+from eign.models.selection import SelectedModel, fitted
 from eign.search import maximize
-from eign.search.maximize import Effort
 from eign.space import SAME_POINT, contains, nearest
-from eign.strategies.auto.bowl import CLEAR, LIKELY, bowl_top
-from eign.strategies.auto.climb import advance, is_above, told_rows
-from eign.strategies.auto.memory import (
-    FIRST_RADIUS,
-    PATIENCE,
-    RADIUS_AFTER_JUMP,
-    SMALL,
-    WORTH_A_STEP,
-    Climb,
-    Descent,
-    Expectation,
-    Memory,
-    settled,
-)
-from eign.strategies.auto.steps import is_hopeless, local_step, new_start, unexplored
-from eign.strategies.auto.views import SeenAcquisition, SeenModel
+from eign.strategies.auto.jumps import Step, jump
+from eign.strategies.auto.memory import Memory, Promise
+from eign.strategies.auto.settings import SETTINGS, are_many
+from eign.strategies.auto.views import SeenAcquisition
 from eign.strategies.design import generator
-from eign.strategies.multistart import replay
+from eign.strategies.local_search import FIRST_STEP, LocalSearch, advance, begin, best_row
 from eign.strategies.strategy import Belief, Proposal, State
-
-# Below this an expected gain is nothing, and the best point an optimum.
-_NOTHING: Final = 1e-7
-# A global gain below this says that the model knows of no place to go. Small gains say less: of functions with a few
-# narrow peaks LogEI finds the highest while it expects 1e-8.
-_BLIND: Final = 1e-10
-# Restarts then get so many times the evaluations of global steps.
-_SHARE: Final = 2
-# The model's errors are larger than what more candidates would find.
-_SEARCH: Final = Effort(restarts=8, raw_samples=256)
-_CONVERGED: Final = {"ftol": 1e-9, "gtol": 1e-6}
-_FIRST_STEP: Final = (1e-3, 0.25)
-# A pending point so close to the end of a local step, in lengths of the step, is the same step of another process.
-_SAME_STEP: Final = 0.1
-_TELLS_THE_SAME: Final = 1e-3
-# Bowls are looked for until there are so many times d + 3 points, and their tops are new if no point is so close.
-_LOOKS: Final = 2
-_KNOWN_TOP: Final = 0.1
-_DOUBT: Final = 2.0
-
-
-class _Step(NamedTuple):
-    """A point that could be next, why, and its gain in the model's units; 0 if it is not the model's."""
-
-    x: Array
-    reason: str
-    gain: float
 
 
 @final
@@ -77,278 +36,191 @@ class Steps:
     """What `Auto` proposes after its design, see this module's docstring. Memory: see `Memory`."""
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
-        """The next point of a descent, or the best step on the model."""
-        memory = Memory.from_json(state.memory)
-        before = _coordinates(state, logs=memory.logs)
-        memory = settled(memory, before.seen(data), before.points(pending))
-        memory = _in_likelier_coordinates(state, memory, data)
-        coordinates = _coordinates(state, logs=memory.logs)
+        """What the policy chooses."""
         # Values over hundreds of decades overflow here and there; what is not finite is never chosen.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            proposal, state = self._proposed(state, memory, coordinates.seen(data), coordinates.points(pending))
-        return proposal._replace(x=coordinates.undo(proposal.x)), state
-
-    def _proposed(self, state: State, memory: Memory, data: Observations, pending: Array) -> tuple[Proposal, State]:
-        """The next point after the design; everything in the coordinates of the memory."""
-        memory, going = _continued(memory, data)
-        if going is not None and not contains(pending, going.x):
-            return _remembered(state, memory, going)
-        if memory.is_new and (top := _new_top(state, data, pending, None)) is not None:
-            return _remembered(state, memory, top)
-        model = fitted(data, memory.fit, state.options)
-        # The model's own evaluations are those after the design: only they can show that it is no use.
-        memory = replace(memory, fit=model.fit, rested=len(data) if memory.is_new else memory.rested)
-        state = replace(state, noisy=model.noisy)
-        memory, going = _climbed(model, memory, data, pending)
-        if going is not None:
-            return _remembered(state, memory, going)
-        if (top := _new_top(state, data, pending, model)) is not None:
-            return _remembered(state, memory, top)
-        step, memory, expected = self._step(model, state, memory, data, pending)
-        best = float(data.y[data.has_y].max())
-        gain = min(expected / float(model.fit.output.slope(np.array(best))), LARGEST)
-        return _remembered(state, memory, step, gain)
+            return _proposed(state, data, pending)
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief:
-        """The model in the units of y, and where a global step would look; also while the initial design lasts."""
-        memory = _in_likelier_coordinates(state, Memory.from_json(state.memory), data)
-        coordinates = _coordinates(state, logs=memory.logs)
-        seen = coordinates.seen(data)
-        model = fitted(seen, memory.fit, state.options)
-        step, target = _global_step(model.given(seen, coordinates.points(pending)), state)
-        return Belief(SeenModel(model, coordinates), SeenAcquisition(target, coordinates), coordinates.undo(step.x))
+        """The model in the units of y, and where a global step would look."""
+        model = _model(state, data, Memory.from_json(state.memory))
+        step, target = _global_step(model.given(data, pending), state, data)
+        return Belief(model, SeenAcquisition(target, model.coordinates), step.x)
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter and there is a model; otherwise the values."""
         memory = Memory.from_json(state.memory)
         if memory.fit is None:
             return data.y
-        seen = _coordinates(state, logs=memory.logs).seen(data)
-        model = fitted(seen, memory.fit, {**state.options, "refit": np.inf})
-        return np.asarray(model.moments(torch.tensor(seen.x))[0].numpy()) if model.noisy else data.y
-
-    def _step(
-        self, model: SelectedModel, state: State, memory: Memory, data: Observations, pending: Array
-    ) -> tuple[_Step, Memory, float]:
-        """What is done next, and the expected improvement of the best global step, in the model's units."""
-        best = _model_incumbent(model)
-        step, _ = _global_step(model.given(data, pending), state)
-        promise, expected = memory.trust["global"] * step.gain, step.gain
-        if promise < SMALL and nearest(pending, step.x)[1] < _TELLS_THE_SAME:
-            # Little is expected anywhere, least of all beside a point that is about to be told.
-            step = _Step(unexplored(np.concatenate([data.x, pending]), generator(state, 2)), "global", 0.0)
-        near, memory = _local_candidate(model, state, memory, best, pending)
-        # Where one is under way it waits for an evaluation that is pending, and others are not begun.
-        under_way = memory.climb is not None or memory.descent is not None
-        restarts = state.options["climbs"] and _can_descend(data) and not under_way
-        stalled = restarts and _is_stalled(model, memory, data)
-        if not stalled:
-            if near is not None and _comes_first(near, promise, memory.trust["local"]):
-                return near, memory, expected
-            if promise >= _BLIND or not (restarts and _has_share(memory)):
-                return step, memory, expected
-        begun = None
-        if near is not None and near.gain >= WORTH_A_STEP:
-            memory, begun = _handed_over(memory, data, pending)
-        if begun is None:
-            memory, begun = _restarted(model, state, memory, data, pending)
-        return begun or step, memory, expected
+        as_it_is = replace(SETTINGS.model, growth=np.inf)
+        model = fitted(data, memory.fit, state.decades, state.options, as_it_is)
+        return np.asarray(model.moments(torch.tensor(data.x))[0].numpy()) if model.noisy else data.y
 
 
-def _in_likelier_coordinates(state: State, memory: Memory, data: Observations) -> Memory:
-    """The memory in logarithms if the data are likelier in them, where there is a choice; else in the cube's own.
+def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
+    """The policy.
 
-    Chosen when kernel and noise are, unless a climb or descent is under way or it takes long, but after the design.
+    1. A search goes on while its steps are worth it. A restart goes on until it ends, or has no hope. In many
+       dimensions a jump that promises more comes before either.
+    2. If a step anywhere is worth it, it is taken.
+    3. If not, the search around the best point goes on to its end: the last digits.
+    4. There, global steps and restarts share the evaluations.
     """
-    own, logs = (_coordinates(state, logs=logs) for logs in (False, True))
-    is_free = memory.climb is None and memory.descent is None and not logs.are_own
-    is_due = memory.fit is None or (not are_many(data) and is_chosen_anew(data, memory.fit, state.options))
-    if not (is_free and is_due) or are_likelier(data, logs, state.options) == memory.logs:
-        return memory
-    before, after = (logs, own) if memory.logs else (own, logs)
-    return memory.in_others(lambda x: after.points(before.undo(x)))
+    memory = Memory.from_json(state.memory).settled(data, pending, weight=SETTINGS.memory)
+    memory, near = _advanced(memory, data, pending)
+    if near is not None and (near.reason == "restart" or _is_worth_it(near, memory)):
+        far = _jump(state, data, pending)
+        is_near = far is None or _credited(far, memory) <= _credited(near, memory)
+        return _remembered(state, memory, near if is_near or far is None else far, data)
+    far, start, memory, state = _looked_around(state, memory, data, pending)
+    can_search = memory.search is None and _has_slopes(data)
+    if can_search and state.options["local"]:
+        memory, near = _begun(memory, start, data, pending)
+        if near is not None and _is_worth_it(near, memory):
+            return _remembered(state, memory, near, data, far.gain)
+    step = far if near is None or _is_worth_it(far, memory) else near
+    if step is far and not _is_worth_it(far, memory):
+        if can_search and state.options["elsewhere"] and _spent(memory, "restart") < _spent(memory, "global"):
+            memory, away = _begun(memory, _new_start(data, memory, generator(state, 1)), data, pending)
+            step = away or far
+        if step is far:
+            memory = _spending(memory, "global")
+    return _remembered(state, memory, step, data, far.gain)
 
 
-def _coordinates(state: State, *, logs: bool) -> Coordinates:
-    return Coordinates(state.decades, logs=logs and state.options["logs"])
+def _looked_around(
+    state: State, memory: Memory, data: Observations, pending: Array
+) -> tuple[Step, Array, Memory, State]:
+    """The global step, the best point, and what was learned on the way."""
+    if (far := _jump(state, data, pending)) is not None:
+        top = int(np.where(data.has_y, data.y, -np.inf).argmax())
+        return far, np.array(data.x[top]), memory, replace(state, noisy=False)
+    model = _model(state, data, memory)
+    far, _ = _global_step(model.given(data, pending), state, data)
+    best = model.coordinates.undo(model.incumbent.x.numpy())
+    return far, best, replace(memory, fit=model.fit), replace(state, noisy=model.noisy)
 
 
-def _comes_first(near: _Step, promise: float, trust: float) -> bool:
-    """Whether a local step is better than a global one that promises so much."""
-    return trust * near.gain >= promise or (promise < SMALL and near.gain >= WORTH_A_STEP)
+def _jump(state: State, data: Observations, pending: Array) -> Step | None:
+    """The global step in many dimensions; None in few, or without complete gradients."""
+    if not are_many(data.dim) or not _has_slopes(data):
+        return None
+    return jump(data, pending, generator(state, 2))
 
 
-class _Best(NamedTuple):
-    """The incumbent `d` and its value in the model's units."""
-
-    x: Array
-    value: float
+def _credited(step: Step, memory: Memory) -> float:
+    return memory.credit.get(step.reason, 1.0) * step.gain
 
 
-def _model_incumbent(model: SelectedModel) -> _Best:
-    return _Best(model.incumbent.x.numpy().copy(), model.incumbent.best_f)
+def _is_worth_it(step: Step, memory: Memory) -> bool:
+    return _credited(step, memory) >= SETTINGS.small * step.unit
 
 
-def _global_step(model: SelectedModel, state: State) -> tuple[_Step, SurrogateAcquisition]:
-    """The maximiser of LogEI, or of EI-GN if stationarity has a weight, and its expected improvement.
+def _remembered(
+    state: State, memory: Memory, step: Step, data: Observations, expected: float | None = None
+) -> tuple[Proposal, State]:
+    """The proposal and the state after it; `expected` is what the model expects of a global step."""
+    if step.reason == "restart":
+        memory = _spending(memory, "restart")
+    promise = Promise(step.reason, step.x.tolist(), float(data.y[data.has_y].max()), step.gain)
+    memory = replace(memory, open=(*memory.open, promise))
+    return Proposal(step.x, step.reason, expected), replace(state, memory=memory.to_json())
 
-    Over what is expected of pending points, too: else the next point would be next to the best of them.
+
+def _spent(memory: Memory, reason: str) -> int:
+    return memory.spent.get(reason, 0)
+
+
+def _spending(memory: Memory, reason: str) -> Memory:
+    return replace(memory, spent={**memory.spent, reason: _spent(memory, reason) + 1})
+
+
+def _model(state: State, data: Observations, memory: Memory) -> SelectedModel:
+    return fitted(data, memory.fit, state.decades, state.options, SETTINGS.model)
+
+
+def _global_step(model: SelectedModel, state: State, data: Observations) -> tuple[Step, SurrogateAcquisition]:
+    """The maximiser of LogEI, and its expected improvement.
+
+    Over what is expected of pending points, too: else the next point would be next to the best of them. Where a search
+    sees to the surroundings of the best point, a global step has to gain more than a little.
     """
-    best = _model_incumbent(model)
-    acquisition: SurrogateAcquisition = LogEI(model.model, best.value + SMALL)
-    if state.options["alpha"] > 0 and model.model.observations.has_grad.any():
-        acquisition = EIGN(model.model, best.value, model.incumbent.best_grad, alpha=state.options["alpha"])
-    seed = int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0])
+    best = model.incumbent.best_f + SETTINGS.small * (state.options["local"] and _has_slopes(data))
     found = maximize(
-        acquisition,
-        seed=seed,
-        restarts=_SEARCH.restarts,
-        raw_samples=_SEARCH.raw_samples,
-        incumbents=torch.from_numpy(best.x[None]),
+        LogEI(model.model, best),
+        seed=int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0]),
+        restarts=SETTINGS.starts,
+        raw_samples=SETTINGS.candidates,
+        incumbents=model.incumbent.x[None],
         is_noisy=model.noisy,
     )
-    x = found.x.numpy().copy()
-    gain = float(EI(model.model, best.value + SMALL).evaluate(x[None])[0])
-    return _Step(x, "global", gain), found.target
+    deviation = 1.0 / float(model.fit.output.slope(np.array(data.y[data.has_y].max())))
+    gain = float(EI(model.model, best).evaluate(found.x.numpy()[None])[0]) * deviation
+    x = model.coordinates.undo(found.x.numpy().copy())
+    return Step(x, "global", min(gain, LARGEST), min(deviation, LARGEST)), found.target
 
 
-def _local_candidate(
-    model: SelectedModel, state: State, memory: Memory, best: _Best, pending: Array
-) -> tuple[_Step | None, Memory]:
-    """The step in the trust region, if it promises anything; if not, the incumbent is an optimum."""
-    waiting = any(one.reason == "local" for one in memory.open)
-    if not state.options["local"] or waiting or memory.is_optimum(best.x):
-        return None, memory
-    near = local_step(model.model, best.x, memory.radius)
-    if nearest(pending, near.x)[1] <= max(SAME_POINT, _SAME_STEP * float(np.abs(near.x - best.x).max())):
-        return None, memory
-    if near.gain < _NOTHING or contains(model.model.observations.x, near.x):
-        return None, replace(memory, optima=(*memory.optima, best.x.tolist()))
-    return _Step(near.x, "local", near.gain), memory
-
-
-def _can_descend(data: Observations) -> bool:
-    """Whether gradients are complete, and nobody said that there is noise."""
+def _has_slopes(data: Observations) -> bool:
+    """Whether a search has gradients to go by: they are complete, and nobody said that there is noise."""
     is_noisy = bool((data.y_var > 0).any() or (data.grad_var > 0).any())
     return bool(np.all(data.has_grad[data.has_y])) and not is_noisy
 
 
-def _has_share(memory: Memory) -> bool:
-    """Whether restarts have had less than twice the evaluations of global steps."""
-    return memory.spent.get("restart", 0) < _SHARE * memory.spent.get("global", 0)
+def _begun(memory: Memory, start: Array, data: Observations, pending: Array) -> tuple[Memory, Step | None]:
+    """The first step of a search; None if one ended there before. It is no longer than the way to the next point."""
+    if contains(memory.known_optima(data.dim), start):
+        return memory, None
+    others = data.x[np.abs(data.x - start).max(axis=1) > SAME_POINT]
+    search = begin(start, step=min(FIRST_STEP, nearest(others, start)[1]))
+    return _advanced(replace(memory, search=search, is_restart=True), data, pending)
 
 
-def _is_stalled(model: SelectedModel, memory: Memory, data: Observations) -> bool:
-    """Whether the model has had its share of evaluations since the last climb, and none gained more than a little."""
-    seen = model.fit.output.values(np.where(data.has_y, data.y, -np.inf))
-    reached = int(np.argmax(seen >= seen.max() - SMALL))
-    patience = PATIENCE[0] if _is_wrong(model, memory) else memory.patience
-    return len(data) - max(reached + 1, memory.rested) >= patience * (data.dim + 3)
+def _advanced(memory: Memory, data: Observations, pending: Array) -> tuple[Memory, Step | None]:
+    """The next step of the search; None if there is none, it waits, or it has ended, which the memory then says.
 
-
-def _new_top(state: State, data: Observations, pending: Array, model: SelectedModel | None) -> _Step | None:
-    """The top of a bowl where nothing is known yet; None if there is none.
-
-    Before there is a model the bowl must be clear; with one a likely one will do whose top is not below the best value
-    by two of the model's standard deviations.
+    A search that has come to the best point is local from then on, and is given up when there is a better one.
     """
-    has_time = model is None or len(data) <= _LOOKS * (data.dim + 3)
-    if not (has_time and state.options["bowl"] and state.options["gradients"]):
-        return None
-    top = bowl_top(data, evidence=CLEAR if model is None else LIKELY)
-    if top is None or nearest(np.concatenate([data.x, pending]), top)[1] < _KNOWN_TOP:
-        return None
-    if model is not None:
-        mean, variance = (float(part[0]) for part in model.model.moments(torch.from_numpy(top[None])))
-        if mean + _DOUBT * np.sqrt(variance) < model.incumbent.best_f:
-            return None
-    return _Step(top, "initial", 0.0)
-
-
-def _handed_over(memory: Memory, data: Observations, pending: Array) -> tuple[Memory, _Step | None]:
-    """A descent on the function from the best point, as the model promises what does not come; None if it ended."""
-    best = data.x[_best_row(data)]
-    return _descended(memory, Descent(best.tolist(), float(np.clip(memory.radius, *_FIRST_STEP))), data, pending)
-
-
-def _descended(memory: Memory, begun: Descent, data: Observations, pending: Array) -> tuple[Memory, _Step | None]:
-    """The first step of a descent; None if it has ended or is pending."""
-    first = replay(np.array(begun.start), data, _settings(begun)).needed
-    if first is None or contains(pending, first):
+    if memory.search is None:
         return memory, None
-    return replace(memory, descent=begun), _Step(first, begun.reason, 0.0)
-
-
-def _restarted(
-    model: SelectedModel, state: State, memory: Memory, data: Observations, pending: Array
-) -> tuple[Memory, _Step | None]:
-    """The first step from elsewhere: of a climb on the model, or of a descent on the function if the model is wrong."""
-    optima = np.concatenate([memory.known_optima(data.dim), data.x[_best_row(data)][None]])
-    start = new_start(data, optima, generator(state, 1)).tolist()
-    if _is_wrong(model, memory):
-        return _descended(memory, Descent(start, FIRST_RADIUS, "restart"), data, pending)
-    return _climbed(model, replace(memory, climb=Climb(start, FIRST_RADIUS)), data, pending)
-
-
-def _is_wrong(model: SelectedModel, memory: Memory) -> bool:
-    """Whether the function itself is a better guide than the model. Where values scatter it is not."""
-    return memory.is_wrong and not model.noisy
-
-
-def _best_row(data: Observations) -> int:
-    return int(np.where(data.has_y, data.y, -np.inf).argmax())
-
-
-def _climbed(model: SelectedModel, memory: Memory, data: Observations, pending: Array) -> tuple[Memory, _Step | None]:
-    """The next step of the climb; None if there is none, it waits, or it has ended, which the memory then says."""
-    climb = memory.climb
-    if climb is None or (climb.path and contains(pending, np.array(climb.path[-1]))):
+    search = advance(memory.search, data)
+    row = best_row(search, data)
+    is_best = row is not None and bool(data.y[row] >= data.y[data.has_y].max())
+    if not (is_best or memory.is_restart):
+        return replace(memory, search=None), None
+    if search.ended or (row is not None and not is_best and _is_hopeless(search, row, memory, data)):
+        start = data.x[search.rows[0]] if search.rows else np.array(search.point)
+        return memory.after_search([start] if row is None else [start, data.x[row]]), None
+    memory = replace(memory, search=search, is_restart=not is_best)
+    if contains(pending, x := np.array(search.point)):
         return memory, None
-    onward = advance(climb, model, data, memory.known_optima(data.dim))
-    if onward is not None and not contains(pending, x := np.array(onward.path[-1])):
-        return replace(memory, climb=onward), _Step(x, "restart", 0.0)
-    rows = told_rows(climb, data)
-    won = is_above(rows, data)
-    # Where it came from is as well known as where it led, unless that is the best point now, which goes on.
-    start = np.array(climb.start)
-    ends = [start] if contains(data.x, start) and not won else []
-    if len(rows) and not won:
-        ends.append(data.x[rows[data.y[rows].argmax()]])
-    return (
-        replace(
-            memory.with_optima(ends),
-            climb=None,
-            rested=len(data),
-            radius=climb.radius if won else RADIUS_AFTER_JUMP,
-            patience=memory.after_climb(won=won),
-        ),
-        None,
-    )
+    gained = 0.0 if row is None else float(data.y[row] - data.y[search.rows[0]])
+    return memory, Step(x, "local" if is_best else "restart", search.promise, gained)
 
 
-def _settings(descent: Descent) -> dict[str, float]:
-    return {**_CONVERGED, "first_step": descent.step}
+def _is_hopeless(search: LocalSearch, row: int, memory: Memory, data: Observations) -> bool:
+    r"""Whether a search, whose best is this row of the data, will not get above the best of all.
+
+    It has come to a known optimum, or its gains shrink so fast that their sum stays below: if the last evaluations
+    gained b and those before a > b, a geometric series has :math:`b^2 / (a - b)` left.
+    """
+    if nearest(memory.known_optima(data.dim), data.x[row])[1] < SETTINGS.basin:
+        return True
+    rows, window = [row for row in search.rows if data.has_y[row]], SETTINGS.window
+    if len(rows) <= 2 * window:
+        return False
+    reached, best = np.maximum.accumulate(data.y[rows]), data.y[data.has_y].max()
+    late, early = reached[-1] - reached[-1 - window], reached[-1 - window] - reached[-1 - 2 * window]
+    return bool(late < early and reached[-1] + SETTINGS.hope * late * late / (early - late) < best)
 
 
-def _continued(memory: Memory, data: Observations) -> tuple[Memory, _Step | None]:
-    """The next step of the descent; None if there is none, or it has ended, which the memory then says."""
-    if memory.descent is None:
-        return memory, None
-    start = np.array(memory.descent.start)
-    needed, used = replay(start, data, _settings(memory.descent))
-    rows = np.array(sorted(used), dtype=np.intp)
-    others = np.delete(data.y, rows)
-    best = float(others[np.isfinite(others)].max(initial=-np.inf))
-    if needed is not None and not is_hopeless(data, rows, best, memory.known_optima(data.dim)):
-        return memory, _Step(needed, memory.descent.reason, 0.0)
-    known = rows[data.has_y[rows]]
-    ends = [start, data.x[known[data.y[known].argmax()]]] if len(known) else [start]
-    return replace(memory.with_optima(ends), descent=None, rested=len(data), radius=RADIUS_AFTER_JUMP), None
-
-
-def _remembered(state: State, memory: Memory, step: _Step, gain: float | None = None) -> tuple[Proposal, State]:
-    """The proposal and the state after it; `gain` is what the model expects of it, in the units of y."""
-    spent = {**memory.spent, step.reason: memory.spent.get(step.reason, 0) + 1}
-    tracked = (Expectation(step.x.tolist(), step.reason, step.gain),) if step.gain > 0 else ()
-    memory = replace(memory, spent=spent, open=(*memory.open, *tracked))
-    return Proposal(step.x, step.reason, gain), replace(state, memory=memory.to_json())
+def _new_start(data: Observations, memory: Memory, rng: np.random.Generator) -> Array:
+    """By chance the best point with neither a better one nor a known optimum nearby, or one far from all points."""
+    y = np.where(data.has_y, data.y, -np.inf)
+    if rng.integers(2):
+        for row in np.argsort(-y, kind="stable")[: data.has_y.sum()]:
+            x = data.x[row]
+            is_near = np.abs(data.x - x).max(axis=1) <= SETTINGS.basin
+            if not (y[is_near] > y[row]).any() and nearest(memory.known_optima(data.dim), x)[1] > SETTINGS.basin:
+                return np.array(x)
+    draws = rng.random((SETTINGS.candidates, data.dim))
+    return np.array(max(draws, key=lambda x: nearest(data.x, x)[1]))

@@ -1,25 +1,10 @@
-"""A model and an acquisition in `auto`'s own coordinates, asked about points of the unit cube."""
+"""An acquisition in the model's own coordinates, asked about points of the unit cube."""
 
 from typing import final
 
-import torch
-
 from eign.arrays import Array
 from eign.models.transforms.coordinates import Coordinates
-from eign.strategies.strategy import Acquisition, Surrogate
-
-
-@final
-class SeenModel:
-    """A model in these coordinates, asked about points of the unit cube."""
-
-    def __init__(self, model: Surrogate, coordinates: Coordinates) -> None:
-        """Keep them."""
-        self._model, self._coordinates = model, coordinates
-
-    def moments(self, X: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Mean and variance of f, `n x d -> n, n`."""
-        return self._model.moments(torch.from_numpy(self._coordinates.points(X.numpy())))
+from eign.strategies.strategy import Acquisition
 
 
 @final

@@ -8,7 +8,7 @@ import numpy as np
 
 from eign.arrays import Array
 
-VERSION: Final = 1
+VERSION: Final = 2
 FIRST_RADIUS: Final = 0.2
 
 

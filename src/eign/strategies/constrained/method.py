@@ -25,7 +25,7 @@ from eign.strategies.constrained.descent import replay
 from eign.strategies.constrained.global_step import FeasibleImprovement, GlobalStep, global_step
 from eign.strategies.constrained.local_step import LocalStep, local_step
 from eign.strategies.constrained.memory import Memory, Run
-from eign.strategies.constrained.outputs import Outputs, fit_outputs
+from eign.strategies.constrained.outputs import Outputs, fit_as_before, fit_outputs
 from eign.strategies.constrained.standing import Index, Standing
 from eign.strategies.design import generator
 from eign.strategies.local_runs import next_point
@@ -90,8 +90,8 @@ class ConstrainedSteps:
         """The posterior mean of f where its values scatter; otherwise the values."""
         if not state.noisy:
             return data.y
-        _, outputs = _learned(replace(state, options={**state.options, "refit": np.inf}), data)
-        model = outputs.objective
+        fits = Memory.from_json(state.memory).fits
+        model = fit_as_before(Standing.of(state, data), fits, state.options).objective
         return np.asarray(model.moments(torch.tensor(data.x))[0].numpy()) if model.noisy else data.y
 
 

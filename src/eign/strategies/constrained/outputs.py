@@ -7,11 +7,11 @@ r"""One model for each output of an evaluation: f first, then the constraints, a
 | l, u | `lower`, `upper` | limits of the constraints in these units |
 
 Each is a process of value and gradient, fitted on its own. That of f may be of a compressed f, as in `auto`; a
-constraint is as it is, under the kernel that makes it likelier.
+constraint is as it is, without compression.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, final
 
@@ -21,14 +21,12 @@ import torch
 from eign.arrays import Array
 from eign.data import Observations
 from eign.formulas.kkt_numpy import Limited, kkt
-from eign.models.selection import SelectedModel, Selection, fitted, row_budget
+from eign.models.selection import ModelSettings, SelectedModel, Selection, fitted
+from eign.strategies.auto.settings import SETTINGS
 from eign.strategies.constrained.standing import Standing
 
-# Kernels of a constraint, and by how much more likely, in natural logarithms, the smoother one must be: it is sure of
-# itself where it is wrong. They are compared when the data have doubled.
-_KERNELS: Final = ("matern52", "rbf")
-_SMOOTHNESS_MARGIN: Final = 4.0
-_COMPARED: Final = 2.0
+# Points are not thinned: the best of those that are close to each other is another one for each output.
+_SETTINGS: Final = replace(SETTINGS.model, resolution=0.0)
 # A limit is active for multipliers within this share of the constraint's scale.
 _ACTIVE: Final = 1e-3
 
@@ -172,10 +170,14 @@ class Outputs:
 
 
 def fit_outputs(
-    standing: Standing, stored: Sequence[Mapping[str, Any] | None], options: Mapping[str, Any]
+    standing: Standing,
+    stored: Sequence[Mapping[str, Any] | None],
+    options: Mapping[str, Any],
+    *,
+    settings: ModelSettings = _SETTINGS,
 ) -> tuple[Outputs, list[dict[str, Any] | None]]:
-    """The models of what was told, refitted after growth by the share `refit`, and the fits as plain data."""
-    data = _affordable(standing, options["rows"])
+    """The models of what was told, refitted after growth, and the fits as plain data."""
+    data = _affordable(standing, settings.rows)
     outputs = (data.objective, *data.constraints)
     last = [None if one is None else Selection.from_json(one) for one in (*stored, *[None] * len(outputs))]
     models: list[SelectedModel | None] = []
@@ -183,23 +185,17 @@ def fit_outputs(
         if not output.has_y.any():
             models.append(None)
             continue
-        cleaned = output if k == 0 else _without_failures(output)
-        models.append(fitted(cleaned, before, options) if k == 0 else _fitted_constraint(cleaned, before, options))
+        seen, chosen = (output, options) if k == 0 else (_without_failures(output), {**options, "compress": False})
+        models.append(fitted(seen, before, [], chosen, settings))
     fits = [None if model is None else model.fit.to_json() for model in models]
     return Outputs(tuple(models), standing), fits
 
 
-def _fitted_constraint(data: Observations, last: Selection | None, options: Mapping[str, Any]) -> SelectedModel:
-    """Under the likelier kernel; that is decided when the data have doubled."""
-    if last is not None and len(data) < _COMPARED * last.chosen:
-        return fitted(data, last, {**options, "kernel": last.kernel, "compress": False, "refit": options["refit"]})
-    found = {}
-    for kernel in _KERNELS:
-        start = last if last is not None and last.kernel == kernel else None
-        found[kernel] = fitted(data, start, {**options, "kernel": kernel, "compress": False})
-    rough, smooth = (found[kernel] for kernel in _KERNELS)
-    is_smooth = smooth.model.log_likelihood() > rough.model.log_likelihood() + _SMOOTHNESS_MARGIN
-    return smooth if is_smooth else rough
+def fit_as_before(
+    standing: Standing, stored: Sequence[Mapping[str, Any] | None], options: Mapping[str, Any]
+) -> Outputs:
+    """The models of what was told, with the hyperparameters there are."""
+    return fit_outputs(standing, stored, options, settings=replace(_SETTINGS, growth=np.inf))[0]
 
 
 def _without_failures(data: Observations) -> Observations:
@@ -207,11 +203,10 @@ def _without_failures(data: Observations) -> Observations:
     return Observations(data.x, np.where(data.has_y, data.y, np.nan), data.grad, data.y_var, data.grad_var)
 
 
-def _affordable(standing: Standing, rows: int | None) -> Observations:
+def _affordable(standing: Standing, rows: int) -> Observations:
     """All values, and the gradients of the best and of the latest points, as many as rows leave room for."""
     data = standing.data
-    budget = rows or row_budget(data.dim)
-    room = max(0, budget - len(data)) // data.dim
+    room = max(0, rows - len(data)) // data.dim
     if len(data) <= room:
         return data
     kept = np.zeros(len(data), dtype=np.bool_)

@@ -1,0 +1,27 @@
+"""What can be tuned about the choice of a model. Nothing here needs torch."""
+
+from dataclasses import dataclass
+from typing import final
+
+
+@final
+@dataclass(frozen=True)
+class ModelSettings:
+    """The numbers of the choice; who asks for a model gives them.
+
+    Attributes:
+        growth: Share by which the data grow until the next refit.
+        fewest: Points beyond the dimension before anything is chosen: fewer speak for everything.
+        resolution: Distance in the cube within which the best point stands for the others, where nothing scatters:
+            what a local search leaves behind is no sample of a stationary process, and would be taken for noise.
+        rows: Of the covariance matrix, at most: a value is one, a gradient d.
+        evaluations: Of the posterior density in a fit, at most; the next one goes on from there.
+        doubt: What noise and logarithms have to gain, each, in nats for each number observed.
+    """
+
+    growth: float
+    fewest: int
+    resolution: float
+    rows: int
+    evaluations: int
+    doubt: float

@@ -1,0 +1,61 @@
+"""Every number of `auto`, with its unit and the reason for it. Nothing here needs torch."""
+
+from dataclasses import dataclass, field
+from typing import Final, final
+
+from eign.models.selection.settings import ModelSettings
+
+
+def _model_settings() -> ModelSettings:
+    return ModelSettings(growth=0.1, fewest=3, resolution=0.01, rows=600, evaluations=12, doubt=0.1)
+
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """What can be tuned.
+
+    Attributes:
+        design: Points of the initial design: from the better of two the first local search begins.
+        blind_design: The same for each coordinate, where no gradient was told with the first points.
+        small: Share of a step's unit below which its promise is not worth an evaluation as long as there is something
+            else. Global steps look for more than that share of a deviation, so that they keep away from the best point.
+        memory: Weight of how far a source kept its promises before, when it kept another or not.
+        starts: Ascents to the largest LogEI. The model's errors are larger than what more would find.
+        candidates: Points that these begin from, or restarts.
+        basin: Distance in the cube within which two points are taken to lead to the same optimum.
+        window: Evaluations over which the gain of a restart is compared with the gain before.
+        hope: How many times is granted what gains that shrink like these add up to.
+        places: Points along a coordinate that a jump looks at; between them a local search finds the rest.
+        kept: So many of the best points, and so many of the latest, make the model of a jump, which costs d n^3.
+        model: Of the model. Data that have grown by a tenth are fitted again, by 12 evaluations of the posterior
+            density, as the next fit goes on from there. d + 3 points are the fewest that tell kernels apart, and what
+            is closer than a hundredth of the cube is a local search's. 600 rows are factored in ten milliseconds.
+            Noise and logarithms gain up to 0.1 nats a number where there are none, and 0.2 where noise is a tenth of
+            the spread.
+    """
+
+    design: int = 2
+    blind_design: int = 3
+    small: float = 1e-3
+    memory: float = 0.6
+    starts: int = 8
+    candidates: int = 256
+    basin: float = 0.05
+    window: int = 3
+    hope: float = 2.0
+    places: int = 129
+    kept: int = 40
+    model: ModelSettings = field(default_factory=_model_settings)
+
+
+SETTINGS: Final = Settings()
+
+
+def are_many(dim: int) -> bool:
+    """Whether there are so many dimensions that the model has no room for d gradients, and knows little of the cube.
+
+    >>> are_many(23), are_many(25)
+    (False, True)
+    """
+    return dim * (dim + 1) > SETTINGS.model.rows

@@ -11,7 +11,7 @@ has gained so far, that of a global step is a standard deviation of the values a
 """
 
 from dataclasses import replace
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 import torch
@@ -22,21 +22,13 @@ from eign.data import Observations
 from eign.models.selection import SelectedModel, fitted
 from eign.search import maximize
 from eign.space import SAME_POINT, contains, nearest
+from eign.strategies.auto.jumps import Step, jump
 from eign.strategies.auto.memory import Memory, Promise
-from eign.strategies.auto.settings import SETTINGS
+from eign.strategies.auto.settings import SETTINGS, are_many
 from eign.strategies.auto.views import SeenAcquisition
 from eign.strategies.design import generator
 from eign.strategies.local_search import FIRST_STEP, LocalSearch, advance, begin, best_row
 from eign.strategies.strategy import Belief, Proposal, State
-
-
-class Step(NamedTuple):
-    """A point that could be next, why, the gain that it promises, and the unit of such gains; both as y."""
-
-    x: Array
-    reason: str
-    gain: float
-    unit: float
 
 
 @final
@@ -68,7 +60,8 @@ class Steps:
 def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
     """The policy.
 
-    1. A search goes on while its steps are worth it. A restart goes on until it ends, or has no hope.
+    1. A search goes on while its steps are worth it. A restart goes on until it ends, or has no hope. In many
+       dimensions a jump that promises more comes before either.
     2. If a step anywhere is worth it, it is taken.
     3. If not, the search around the best point goes on to its end: the last digits.
     4. There, global steps and restarts share the evaluations.
@@ -76,13 +69,13 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
     memory = Memory.from_json(state.memory).settled(data, pending, weight=SETTINGS.memory)
     memory, near = _advanced(memory, data, pending)
     if near is not None and (near.reason == "restart" or _is_worth_it(near, memory)):
-        return _remembered(state, memory, near, data)
-    model = _model(state, data, memory)
-    memory, state = replace(memory, fit=model.fit), replace(state, noisy=model.noisy)
-    far, _ = _global_step(model.given(data, pending), state, data)
+        far = _jump(state, data, pending)
+        is_near = far is None or _credited(far, memory) <= _credited(near, memory)
+        return _remembered(state, memory, near if is_near or far is None else far, data)
+    far, start, memory, state = _looked_around(state, memory, data, pending)
     can_search = memory.search is None and _has_slopes(data)
     if can_search and state.options["local"]:
-        memory, near = _begun(memory, model.coordinates.undo(model.incumbent.x.numpy()), data, pending)
+        memory, near = _begun(memory, start, data, pending)
         if near is not None and _is_worth_it(near, memory):
             return _remembered(state, memory, near, data, far.gain)
     step = far if near is None or _is_worth_it(far, memory) else near
@@ -95,8 +88,32 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
     return _remembered(state, memory, step, data, far.gain)
 
 
+def _looked_around(
+    state: State, memory: Memory, data: Observations, pending: Array
+) -> tuple[Step, Array, Memory, State]:
+    """The global step, the best point, and what was learned on the way."""
+    if (far := _jump(state, data, pending)) is not None:
+        top = int(np.where(data.has_y, data.y, -np.inf).argmax())
+        return far, np.array(data.x[top]), memory, replace(state, noisy=False)
+    model = _model(state, data, memory)
+    far, _ = _global_step(model.given(data, pending), state, data)
+    best = model.coordinates.undo(model.incumbent.x.numpy())
+    return far, best, replace(memory, fit=model.fit), replace(state, noisy=model.noisy)
+
+
+def _jump(state: State, data: Observations, pending: Array) -> Step | None:
+    """The global step in many dimensions; None in few, or without complete gradients."""
+    if not are_many(data.dim) or not _has_slopes(data):
+        return None
+    return jump(data, pending, generator(state, 2))
+
+
+def _credited(step: Step, memory: Memory) -> float:
+    return memory.credit.get(step.reason, 1.0) * step.gain
+
+
 def _is_worth_it(step: Step, memory: Memory) -> bool:
-    return memory.credit.get(step.reason, 1.0) * step.gain >= SETTINGS.small * step.unit
+    return _credited(step, memory) >= SETTINGS.small * step.unit
 
 
 def _remembered(

@@ -85,14 +85,20 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
         memory, near = _begun(memory, model.coordinates.undo(model.incumbent.x.numpy()), data, pending)
         if near is not None and _is_worth_it(near, memory):
             return _remembered(state, memory, near, data, far.gain)
-    step = far if near is None or _is_worth_it(far, memory) else near
-    if step is far and not _is_worth_it(far, memory):
-        if can_search and state.options["elsewhere"] and _spent(memory, "restart") < _spent(memory, "global"):
+    if near is not None and not _is_worth_it(far, memory):
+        return _remembered(state, memory, near, data, far.gain)
+    if not _is_worth_it(far, memory):
+        memory = replace(memory, idle=memory.idle + 1)
+        if can_search and state.options["elsewhere"] and memory.idle > _patience(data.dim):
             memory, away = _begun(memory, _new_start(data, memory, generator(state, 1)), data, pending)
-            step = away or far
-        if step is far:
-            memory = _spending(memory, "global")
-    return _remembered(state, memory, step, data, far.gain)
+            if away is not None:
+                return _remembered(state, memory, away, data, far.gain)
+    return _remembered(state, memory, far, data, far.gain)
+
+
+def _patience(dim: int) -> float:
+    """Global steps without a promise until a restart has its turn."""
+    return float(__import__("os").environ.get("PAT", "2")) * (dim + SETTINGS.model.fewest)
 
 
 def _is_worth_it(step: Step, memory: Memory) -> bool:
@@ -103,19 +109,9 @@ def _remembered(
     state: State, memory: Memory, step: Step, data: Observations, expected: float | None = None
 ) -> tuple[Proposal, State]:
     """The proposal and the state after it; `expected` is what the model expects of a global step."""
-    if step.reason == "restart":
-        memory = _spending(memory, "restart")
     promise = Promise(step.reason, step.x.tolist(), float(data.y[data.has_y].max()), step.gain)
     memory = replace(memory, open=(*memory.open, promise))
     return Proposal(step.x, step.reason, expected), replace(state, memory=memory.to_json())
-
-
-def _spent(memory: Memory, reason: str) -> int:
-    return memory.spent.get(reason, 0)
-
-
-def _spending(memory: Memory, reason: str) -> Memory:
-    return replace(memory, spent={**memory.spent, reason: _spent(memory, reason) + 1})
 
 
 def _model(state: State, data: Observations, memory: Memory) -> SelectedModel:
@@ -155,7 +151,7 @@ def _begun(memory: Memory, start: Array, data: Observations, pending: Array) -> 
         return memory, None
     others = data.x[np.abs(data.x - start).max(axis=1) > SAME_POINT]
     search = begin(start, step=min(FIRST_STEP, nearest(others, start)[1]))
-    return _advanced(replace(memory, search=search, is_restart=True), data, pending)
+    return _advanced(replace(memory, search=search, is_restart=True, idle=0), data, pending)
 
 
 def _advanced(memory: Memory, data: Observations, pending: Array) -> tuple[Memory, Step | None]:

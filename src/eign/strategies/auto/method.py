@@ -6,8 +6,7 @@
 | global | the largest LogEI of the model, anywhere |
 | restart | a search from elsewhere: from a good point that stands alone, or far from everything |
 
-Each promises a gain. A source whose promises did not come true has little credit; the unit of a local search is what it
-has gained so far, that of a global step is a standard deviation of the values as the model sees them.
+Each promises a gain. Promises count as much as those of the same source came true before: that is its credit.
 """
 
 from dataclasses import replace
@@ -31,12 +30,11 @@ from eign.strategies.strategy import Belief, Proposal, State
 
 
 class Step(NamedTuple):
-    """A point that could be next, why, the gain that it promises, and the unit of such gains; both as y."""
+    """A point that could be next, why, and the gain that it promises, in the units of y."""
 
     x: Array
     reason: str
     gain: float
-    unit: float
 
 
 @final
@@ -52,8 +50,8 @@ class Steps:
     def belief(self, state: State, data: Observations, pending: Array) -> Belief:
         """The model in the units of y, and where a global step would look."""
         model = _model(state, data, Memory.from_json(state.memory))
-        step, target = _global_step(model.given(data, pending), state, data)
-        return Belief(model, SeenAcquisition(target, model.coordinates), step.x)
+        far, _, target = _global_step(model.given(data, pending), state, data)
+        return Belief(model, SeenAcquisition(target, model.coordinates), far.x)
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter and there is a model; otherwise the values."""
@@ -68,41 +66,37 @@ class Steps:
 def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
     """The policy.
 
-    1. A search goes on while its steps are worth it. A restart goes on until it ends, or has no hope.
-    2. If a step anywhere is worth it, it is taken.
-    3. If not, the search around the best point goes on to its end: the last digits.
-    4. There, global steps and restarts share the evaluations.
+    1. A restart that is under way goes on until it ends, or has no hope.
+    2. Of the local and the global step the one that promises more, with credit, is taken.
+    3. If the global one is not worth it, the local search goes on to its end: the last digits.
+    4. There global steps are taken all the same, and now and then a restart begins.
     """
     memory = Memory.from_json(state.memory).settled(data, pending, weight=SETTINGS.memory)
     memory, near = _advanced(memory, data, pending)
-    if near is not None and (near.reason == "restart" or _is_worth_it(near, memory)):
+    if near is not None and near.reason == "restart":
         return _remembered(state, memory, near, data)
     model = _model(state, data, memory)
     memory, state = replace(memory, fit=model.fit), replace(state, noisy=model.noisy)
-    far, _ = _global_step(model.given(data, pending), state, data)
+    far, deviation, _ = _global_step(model.given(data, pending), state, data)
+    is_worth_it = _expected(far, memory) >= SETTINGS.small * deviation
     can_search = memory.search is None and _has_slopes(data)
     if can_search and state.options["local"]:
         memory, near = _begun(memory, model.coordinates.undo(model.incumbent.x.numpy()), data, pending)
-        if near is not None and _is_worth_it(near, memory):
-            return _remembered(state, memory, near, data, far.gain)
-    if near is not None and not _is_worth_it(far, memory):
+    if near is not None and (not is_worth_it or _expected(near, memory) >= _expected(far, memory)):
         return _remembered(state, memory, near, data, far.gain)
-    if not _is_worth_it(far, memory):
+    if not is_worth_it:
         memory = replace(memory, idle=memory.idle + 1)
-        if can_search and state.options["elsewhere"] and memory.idle > _patience(data.dim):
+        # Twice as many global steps as it takes to choose a model: LogEI orders places also where it expects little.
+        if can_search and state.options["elsewhere"] and memory.idle > 2 * (data.dim + SETTINGS.model.fewest):
             memory, away = _begun(memory, _new_start(data, memory, generator(state, 1)), data, pending)
             if away is not None:
                 return _remembered(state, memory, away, data, far.gain)
     return _remembered(state, memory, far, data, far.gain)
 
 
-def _patience(dim: int) -> float:
-    """Global steps without a promise until a restart has its turn."""
-    return float(__import__("os").environ.get("PAT", "2")) * (dim + SETTINGS.model.fewest)
-
-
-def _is_worth_it(step: Step, memory: Memory) -> bool:
-    return memory.credit.get(step.reason, 1.0) * step.gain >= SETTINGS.small * step.unit
+def _expected(step: Step, memory: Memory) -> float:
+    """What it promises, as far as such promises came true."""
+    return memory.credit.get(step.reason, 1.0) * step.gain
 
 
 def _remembered(
@@ -118,8 +112,8 @@ def _model(state: State, data: Observations, memory: Memory) -> SelectedModel:
     return fitted(data, memory.fit, state.decades, state.options, SETTINGS.model)
 
 
-def _global_step(model: SelectedModel, state: State, data: Observations) -> tuple[Step, SurrogateAcquisition]:
-    """The maximiser of LogEI, and its expected improvement.
+def _global_step(model: SelectedModel, state: State, data: Observations) -> tuple[Step, float, SurrogateAcquisition]:
+    """The maximiser of LogEI with its expected improvement, a standard deviation of the values in y, and what it is of.
 
     Over what is expected of pending points, too: else the next point would be next to the best of them. Where a search
     sees to the surroundings of the best point, a global step has to gain more than a little.
@@ -133,10 +127,11 @@ def _global_step(model: SelectedModel, state: State, data: Observations) -> tupl
         incumbents=model.incumbent.x[None],
         is_noisy=model.noisy,
     )
+    # To first order at the best value, where the output may compress.
     deviation = 1.0 / float(model.fit.output.slope(np.array(data.y[data.has_y].max())))
     gain = float(EI(model.model, best).evaluate(found.x.numpy()[None])[0]) * deviation
     x = model.coordinates.undo(found.x.numpy().copy())
-    return Step(x, "global", min(gain, LARGEST), min(deviation, LARGEST)), found.target
+    return Step(x, "global", min(gain, LARGEST)), min(deviation, LARGEST), found.target
 
 
 def _has_slopes(data: Observations) -> bool:
@@ -172,8 +167,7 @@ def _advanced(memory: Memory, data: Observations, pending: Array) -> tuple[Memor
     memory = replace(memory, search=search, is_restart=not is_best)
     if contains(pending, x := np.array(search.point)):
         return memory, None
-    gained = 0.0 if row is None else float(data.y[row] - data.y[search.rows[0]])
-    return memory, Step(x, "local" if is_best else "restart", search.promise, gained)
+    return memory, Step(x, "local" if is_best else "restart", search.promise)
 
 
 def _is_hopeless(search: LocalSearch, row: int, memory: Memory, data: Observations) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from eign import checks
-from eign.checks import EntryError, checked_table, not_among
+from eign.checks import EntryError, checked_table, nearest_name, not_among
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,8 @@ def test_tables_name_the_place():
         checked_table({}, known, ("runs",), needed=("budget",))
     with pytest.raises(EntryError, match=r"^expected a table, got 3$"):
         checked_table(3, known)
+
+
+@pytest.mark.parametrize(("given", "meant"), [("ei-gm", "ei-gn"), ("ei_ng", "ei-gn"), ("x", None)])
+def test_a_wrong_letter_is_as_likely_as_a_missing_one(given, meant):
+    assert nearest_name(given, ["auto", "ei", "ei-g", "ei-gn", "d-ei-gn"]) == meant

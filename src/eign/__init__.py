@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eign._version import __version__
 
 if TYPE_CHECKING:
-    from eign import acquisition, formulas, models, plot, problems
+    from eign import acquisition, formulas, models, plot, problems, search
     from eign.data import Observations
     from eign.evaluation import Evaluation
     from eign.exchange import read_table, write_table
@@ -36,10 +36,11 @@ __all__ = [
     "problems",
     "read_table",
     "scipy_method",
+    "search",
     "write_table",
 ]
 
-_MODULES = {"acquisition", "formulas", "models", "plot", "problems"}
+_MODULES = {"acquisition", "formulas", "models", "plot", "problems", "search"}
 _HOMES = {
     "Box": "eign.space",
     "Evaluation": "eign.evaluation",

@@ -65,8 +65,11 @@ def not_among(complaint: str, name: object, known: Iterable[str]) -> str:
 def nearest_name(name: object, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """The known name that was most likely meant, whatever its case, hyphens and underscores; None if none is near."""
     plain = {each.casefold().replace("_", "-"): each for each in known}
-    close = difflib.get_close_matches(str(name).casefold().replace("_", "-"), plain, n=1, cutoff=cutoff)
-    return plain[close[0]] if close else None
+    given = str(name).casefold().replace("_", "-")
+    likeness = {each: difflib.SequenceMatcher(None, given, each).ratio() for each in plain}
+    # A letter that is wrong is as likely as one that is missing, which is more alike.
+    close = max(likeness, key=lambda each: likeness[each] + (0.1 if len(each) == len(given) else 0.0), default=None)
+    return None if close is None or likeness[close] < cutoff else plain[close]
 
 
 def checked(value: Any, check: Check, place: Place) -> Any:

@@ -119,7 +119,7 @@ def init(
 @app.command()
 def ask(
     study: StudyArgument,
-    number: Annotated[int, typer.Option("-n", "--number", min=1, help="How many points.")] = 1,
+    number: Annotated[int, typer.Option("-n", "--n", "--number", min=1, help="How many points.")] = 1,
     as_format: Annotated[PointFormat, typer.Option("--format", help="JSON lines, or a CSV to fill in.")] = (
         PointFormat.JSON
     ),
@@ -154,7 +154,7 @@ def tell(
     ] = Path("-"),
     point: Annotated[Path | None, typer.Option(help="File with the point, if the evaluation does not say it.")] = None,
     x: Annotated[str | None, typer.Option("--x", help="The point, 0.5,2 or a=0.5,b=2, instead of a file.")] = None,
-    y: Annotated[float | None, typer.Option("--y", help="Its value; nan if the evaluation failed.")] = None,
+    y: Annotated[float | None, typer.Option("--y", "--value", help="Its value; nan if the evaluation failed.")] = None,
     gradient: Annotated[str | None, typer.Option(help="Its gradient, written as the point.")] = None,
     constraint: Annotated[
         list[str] | None, typer.Option(help="The value of a constraint, stress=231; once for each.")
@@ -309,10 +309,13 @@ def _report(message: str, *, code: int) -> int:
 
 
 def _say(kind: str, message: str) -> None:
-    from eign.exchange.printing import printable
+    from eign.exchange.printing import printable, terminal_width, wrapped
 
     first, *rest = [printable(line.expandtabs()) for line in message.splitlines()] or [""]
-    typer.echo("\n".join([f"eign: {kind}: {first}", *(f"  {line}" for line in rest)]), err=True)
+    lines = [f"eign: {kind}: {first}"]
+    if sys.stderr.isatty():  # another program gets the message as one line; further lines are not ours to break
+        lines = wrapped(lines[0], width=terminal_width(), indent="  ", first="")
+    typer.echo("\n".join([*lines, *(f"  {line}" for line in rest)]), err=True)
 
 
 @contextmanager

@@ -218,10 +218,12 @@ class Observations:
         outputs = [cls(x, *(_decoded(each[name]) for name in _ARRAYS[1:])) for each in constraints]
         return cls(x, *others, constraints=outputs)
 
-    def columns(self, names: Sequence[str] | None = None) -> dict[str, Array]:
+    def columns(self, names: Sequence[str] | None = None, constraints: Sequence[str] | None = None) -> dict[str, Array]:
         """As columns of a table: coordinates, `y`, `d_` and the name for gradients, `_var` after it for variances.
 
-        Gradients and variances are left out where none is known. Without names the coordinates are x0, x1 and so on.
+        Those of a constraint follow, with its name and a dot before them: `stress.y`, `stress.d_width`. Gradients and
+        variances are left out where none is known. Without names the coordinates are x0, x1 and so on, and the
+        constraints c0, c1.
 
         >>> list(Observations([[0.1, 0.2]], [3.0], [[1.0, None]]).columns(["width", "height"]))
         ['width', 'height', 'y', 'd_width', 'd_height']
@@ -229,14 +231,24 @@ class Observations:
         named = column_names(self.dim, names)
         arrays = (self.x, self.y[:, None], self.grad, self.y_var[:, None], self.grad_var)
         optional = {2, 3, 4}
-        return {
+        found = {
             name: array[:, i]
             for which, (group, array) in enumerate(zip(named, arrays, strict=True))
             if which not in optional or not np.isnan(array).all()
             for i, name in enumerate(group)
         }
+        labels = [f"c{i}" for i in range(len(self.constraints))] if constraints is None else constraints
+        for label, each in zip(labels, self.constraints, strict=True):
+            own = each.columns(names)
+            further = {f"{label}.{name}": column for name, column in own.items() if name not in named[0]}
+            if taken := further.keys() & found.keys():
+                raise ValueError(f"two columns would be called {min(taken)!r}; give the constraint another name")
+            found |= further
+        return found
 
-    def to_frame(self, names: Sequence[str] | None = None) -> "pandas.DataFrame":
+    def to_frame(
+        self, names: Sequence[str] | None = None, constraints: Sequence[str] | None = None
+    ) -> "pandas.DataFrame":
         """The `columns` as a pandas DataFrame.
 
         Raises:
@@ -246,7 +258,7 @@ class Observations:
             import pandas
         except ImportError as error:
             raise ImportError("a DataFrame needs pandas: pip install 'eign[bench]' or pip install pandas") from error
-        return pandas.DataFrame(self.columns(names))
+        return pandas.DataFrame(self.columns(names, constraints))
 
     def __len__(self) -> int:
         return len(self.x)

@@ -343,7 +343,10 @@ def _check_bounds(lower: Array, upper: Array, names: tuple[str, ...] | None) -> 
         if low > high:
             raise ValueError(f"bounds are reversed, {got}; expected low <= high")
     if np.array_equal(lower, upper):
-        raise ValueError("every coordinate is fixed (low == high): nothing is left to search; widen one of the bounds")
+        advice = "widen one of the bounds"
+        if len(lower) == 2:
+            advice += ", or transpose them if these are lower and upper bounds: np.transpose(bounds)"
+        raise ValueError(f"every coordinate is fixed (low == high): nothing is left to search; {advice}")
 
 
 def _checked_names(names: Iterable[object] | None, dim: int) -> tuple[str, ...] | None:

@@ -153,6 +153,22 @@ class TestPending:
         assert acquisition.model is model
         assert acquisition.X_pending is None
 
+    @pytest.mark.parametrize("name", ["independent", "joint"])
+    @pytest.mark.parametrize("build", [EIGN, EIg, EIgBound, lambda model, f, _: EI(model, f)])
+    def test_nothing_is_gained_where_a_good_point_is_pending(self, name, build):
+        """A pending point that is expected to be the best is the incumbent: there is no improvement over it there."""
+        model = surrogate(name, d=D)
+        x, best_f, best_grad = incumbent(model)
+        # An incumbent so bad that every point is expected to be better.
+        acquisition = build(model, best_f - 100.0, torch.full_like(best_grad, 100.0))
+        pending = x[None] + 0.0
+        before = acquisition.evaluate(pending.numpy())
+        assert before > 10.0
+        acquisition.set_X_pending(pending)
+        assert acquisition.evaluate(pending.numpy()) < 1e-3 * before
+        acquisition.set_X_pending(None)
+        np.testing.assert_array_equal(acquisition.evaluate(pending.numpy()), before)
+
     def test_the_model_for_many_parameters_takes_them_too(self):
         model, pending = fit(SpannedGradientGP(*observe(8, D))), random_points(1, D)
         acquisition = UCB(model)

@@ -167,3 +167,14 @@ def test_a_pole_is_balanced(run, tmp_path):
     assert first < 100
     assert best > 450
     assert picture.stat().st_size > 10_000
+
+
+def test_conductivities_of_a_plate(run):
+    plate = load(EXAMPLES / "conductivities.py").Plate(6)
+    x = np.random.default_rng(0).uniform(-1, 1, 36)
+    differences = central_differences(lambda logs: plate.misfit(logs)[0], x, np.full(36, 1e-5))
+    # Central differences of a misfit of about 1 are good to 1e-9 of the largest derivative.
+    np.testing.assert_allclose(plate.misfit(x)[1], differences, atol=1e-8 * np.abs(differences).max())
+    printed = run("conductivities.py", "--cells", "6", "--budget", "60")
+    misfits = [float(word) for word in re.findall(r"misfit (\S+)", printed)]
+    assert misfits[-1] < 0.1 * misfits[0]

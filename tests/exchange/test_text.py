@@ -205,6 +205,18 @@ def test_a_study_of_twelve_coordinates_fits_into_80_columns(tmp_path, monkeypatc
     assert "|gradient|   3.32e-300" in lines
 
 
+def test_of_hundreds_of_coordinates_thirty_are_shown(tmp_path):
+    path = tmp_path / "study.db"
+    with Optimizer([(0, 1)] * 300, method="sobol", seed=0, storage=path) as study:
+        study.tell(np.full(300, 0.5), 1.0, np.ones(300))
+        study.ask()
+        text = describe(summarize(path))
+    assert "x29" in text
+    assert "x30" not in text
+    assert "and 270 more coordinates: `eign export` has all" in text
+    assert len(text.splitlines()) < 60
+
+
 def test_escapes_in_a_study_do_not_reach_the_terminal(tmp_path):
     path = tmp_path / "study.db"
     with Optimizer({"a\x1b[2J": (0, 1)}, method="sobol", seed=0, storage=path) as study:

@@ -1,6 +1,7 @@
 """`scipy.optimize.minimize(..., method=eign.scipy_method)`, and the habits of those who come from SciPy."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -109,6 +110,21 @@ class TestHabits:
     )
     def test_errors_say_what_to_write(self, arguments, message):
         with pytest.raises(ValueError, match=message):
+            eign.minimize(bowl, BOUNDS, **arguments)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"rng": 0}, "has no argument 'rng'; it is seed= here"),
+            ({"maxiter": 10}, "has no argument 'maxiter'; it is budget= here"),
+            ({"verbose": 2}, "it is progress=True, or Python's logging"),
+            ({"hess": None}, "no second derivatives are used"),
+            ({"integrality": [1, 0]}, "rounding inside the function"),
+            ({"bugdet": 10}, "has no argument 'bugdet'; did you mean 'budget'?"),
+        ],
+    )
+    def test_words_of_other_packages(self, arguments, message):
+        with pytest.raises(TypeError, match=re.escape(message)):
             eign.minimize(bowl, BOUNDS, **arguments)
 
     def test_a_callback_that_is_none(self):

@@ -196,3 +196,13 @@ class TestShapes:
         if kind is not SpannedGradientGP:
             with pytest.raises(ValueError, match=r"best_grad has 3 entries, expected one for each of d = 2"):
                 EIGN(kind(*observe(8, DIM)), 1.0, torch.ones(3))
+
+
+@KINDS
+def test_what_gpytorch_keeps_elsewhere_is_pointed_out(kind):
+    model = kind(*observe(4, DIM))
+    with pytest.raises(AttributeError, match=r"has no attribute 'likelihood'; eign.models.fit\(model\) fits it"):
+        model.likelihood  # noqa: B018
+    assert not hasattr(model, "train_inputs")
+    with pytest.raises(AttributeError, match=r"has no attribute 'nothing'$"):
+        model.nothing  # noqa: B018

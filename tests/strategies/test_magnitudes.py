@@ -42,6 +42,11 @@ def test_slopes_without_relation_to_the_values():
     np.testing.assert_array_equal(grad, [[1e50, 0.0, np.nan], [-1e50, 1.0, 0.0], [1.0, 2.0, 3.0]])
 
 
+def test_equal_values_far_from_zero_by_the_measure_of_the_slopes():
+    within = Computable(Observations([[0.2], [0.4]], [1e200, 1e200], [[1e-150], [0.0]]))
+    assert within.data.y.tolist() == [1e50, 1e50]
+
+
 @pytest.mark.parametrize("mode", ["probe", "passive"])
 @pytest.mark.parametrize("method", sorted(methods()))
 @pytest.mark.filterwarnings("ignore:.*was told before with:UserWarning")

@@ -1,11 +1,14 @@
 """Studies with constraints: what is told, stored and found best."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from eign import Optimizer
 from eign.constraints import Limits, LinearRows
 from eign.data import Observations
+from eign.study.events import Tell
 from eign.study.handle import handle, restore, snapshot
 from eign.study.storage.study_file import read_study
 
@@ -179,3 +182,32 @@ def test_an_empty_region_names_the_rows():
     rows = LinearRows([[1.0, 1.0], [1.0, 1.0]], [3.0, -np.inf], [np.inf, 1.0], ["long", "short"])
     with pytest.raises(ValueError, match=r"leave no point: .*(long|short).*(long|short)"):
         Optimizer(SQUARE, method="sobol", linear=rows)
+
+
+def test_a_wrong_gradient_of_a_constraint_is_found():
+    opt = Optimizer([(-1.0, 2.0)] * 2, method="sobol", seed=0, constraints={"right": (None, 1.0), "wrong": (None, 1.0)})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(14):
+            x = opt.ask()
+            bowl, slope = float(x @ x + x[0]), 2 * x + [1.0, 0.0]
+            opt.tell(x, bowl, slope, constraints=[bowl, bowl], constraint_grads=[slope, -slope])
+    [warning] = caught
+    assert str(warning.message).startswith("constraint 'wrong': the gradient")
+    assert warning.filename == __file__
+
+
+def test_what_could_not_be_written_is_shown_with_its_constraints():
+    told_again = eval(f"dict({Tell(told([0.5, 0.25])).as_arguments()})")
+    opt = Optimizer(SQUARE, method="sobol", constraints=LIMITS)
+    opt.tell(**told_again)
+    assert opt.history == told([0.5, 0.25])
+
+
+def test_columns_of_a_frame():
+    columns = told([0.5, 0.25]).columns(["a", "b"], ["disk", "line"])
+    assert list(columns)[5:] == ["disk.y", "disk.d_a", "disk.d_b", "line.y", "line.d_a", "line.d_b"]
+    assert columns["line.d_b"] == [-1.0]
+    assert "c1.y" in told([0.5, 0.25]).columns()
+    with pytest.raises(ValueError, match="two columns would be called"):
+        told([0.5, 0.25]).columns(["disk.y", "b"], ["disk", "line"])

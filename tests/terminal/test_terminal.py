@@ -314,7 +314,7 @@ def read_all(descriptor):
         seen += part
 
 
-def in_terminal(*arguments, cwd):
+def in_terminal(*arguments, cwd, code=0):
     """Run a command in a terminal of 80 columns; gives what it shows there."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -325,8 +325,25 @@ def in_terminal(*arguments, cwd):
     os.close(theirs)
     shown = read_all(ours)
     os.close(ours)
-    assert process.wait(60) == 0, shown
+    assert process.wait(60) == code, shown
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+
+
+def test_an_error_is_broken_between_words_in_a_terminal_and_nowhere_else(here, run):
+    (here / "spec.toml").write_text(SPEC.replace("budget", "budgt"))
+    *_, whole = run("optimize", "spec.toml")
+    assert whole.count("\n") == 1
+    lines = in_terminal("optimize", "spec.toml", cwd=here, code=1).splitlines()
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= 80
+    assert " ".join(line.strip() for line in lines) == whole.strip()
+
+
+def test_options_have_the_words_of_the_json(here, run):
+    Optimizer({"a": (-1, 2), "b": (0.1, 10)}, method="sobol", seed=0, storage="lab.db").close()
+    assert run("ask", "lab.db", "--n", 2)[1].count("\n") == 2
+    assert run("tell", "lab.db", "--x", "0.5,3", "--value", "1.25")[0] == 0
+    assert Optimizer.view("lab.db").history.y.tolist() == [1.25]
 
 
 def test_progress_in_a_terminal_of_80_columns_shows_the_best_value(here):

@@ -63,7 +63,8 @@ class SurrogateAcquisition(AnalyticAcquisitionFunction, ABC):
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # noqa: N802  # the name is BoTorch's
         """Take points that are being evaluated, `n x d`, as `optimize_acqf(..., q=n, sequential=True)` does; or none.
 
-        The model is then given its own predictions there, so that the next point is looked for elsewhere.
+        The model is then given its own predictions there, and the incumbent is the best with them, so that the next
+        point is looked for elsewhere.
 
         Raises:
             UnsupportedError: The model is not one of eign's.
@@ -72,6 +73,7 @@ class SurrogateAcquisition(AnalyticAcquisitionFunction, ABC):
         if X_pending is None:
             self.model = told
             self.X_pending = None  # type: ignore[assignment]
+            self._expect(None)
             return
         if not isinstance(told, Surrogate):
             raise UnsupportedError(
@@ -81,6 +83,16 @@ class SurrogateAcquisition(AnalyticAcquisitionFunction, ABC):
         points = as_rows(X_pending, told.dim, "X_pending")
         self.model = with_predictions(told, points, seen=np.asarray(told.observations.has_grad.any(axis=0)))
         self.X_pending = X_pending.detach().clone()
+        self._expect(torch.from_numpy(points))
+
+    def _expect(self, pending: Tensor | None) -> None:
+        """Let the incumbent be the best with what the model predicts at pending points, `n x d`; here there is none."""
+
+    def _predicted(self, pending: Tensor) -> Array:
+        """The values that the model without pending points predicts at them, standardised, `n`."""
+        told: Surrogate = vars(self)["_without_pending"]
+        with torch.no_grad():
+            return np.asarray((told.moments(pending)[0].numpy() - self.y_shift) / self.y_scale)
 
     def forward(self, X: Tensor) -> Tensor:
         """`batch x 1 x d -> batch`, differentiable."""

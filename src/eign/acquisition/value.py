@@ -87,8 +87,21 @@ class ValueAcquisition(SurrogateAcquisition):
         return (mean.numpy() - self.y_shift) / self.y_scale, variance.numpy() / self.y_scale**2
 
 
+class ImprovementAcquisition(ValueAcquisition):
+    """Improvement over an incumbent."""
+
+    def __init__(self, model: Model, best_f: float | Tensor) -> None:
+        """From the incumbent's value, in the units of y."""
+        super().__init__(model)
+        self._best = self._given_best = (checked_best(best_f) - self.y_shift) / self.y_scale
+
+    def _expect(self, pending: Tensor | None) -> None:
+        expected = [] if pending is None else self._predicted(pending).tolist()
+        self._best = max([self._given_best, *expected])
+
+
 @final
-class EI(ValueAcquisition):
+class EI(ImprovementAcquisition):
     r"""Expected improvement of f over the incumbent, and over a margin xi if there is one.
 
     .. math:: E[\max(f - f^+ - \xi\,\mathrm{std}(y), 0)]
@@ -96,9 +109,8 @@ class EI(ValueAcquisition):
 
     def __init__(self, model: Model, best_f: float | Tensor, *, xi: float = 0.0) -> None:
         """From the incumbent's value, in the units of y, and the margin, in standard deviations of y."""
-        super().__init__(model)
+        super().__init__(model, best_f)
         self.xi = xi
-        self._best = (checked_best(best_f) - self.y_shift) / self.y_scale
 
     def _formula(self, mean: Tensor, sigma: Tensor) -> Tensor:
         return formulas.expected_improvement(mean, sigma, self._best, xi=self.xi)
@@ -111,16 +123,11 @@ class EI(ValueAcquisition):
 
 
 @final
-class LogEI(ValueAcquisition):
+class LogEI(ImprovementAcquisition):
     r"""Logarithm of the expected improvement, with a gradient where EI itself is zero in float64.
 
     .. math:: \log E[\max(f - f^+, 0)]
     """
-
-    def __init__(self, model: Model, best_f: float | Tensor) -> None:
-        """From the incumbent's value, in the units of y."""
-        super().__init__(model)
-        self._best = (checked_best(best_f) - self.y_shift) / self.y_scale
 
     def _formula(self, mean: Tensor, sigma: Tensor) -> Tensor:
         return formulas.log_expected_improvement(mean, sigma, self._best)

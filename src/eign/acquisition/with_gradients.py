@@ -78,9 +78,26 @@ class StationarityAcquisition(SurrogateAcquisition):
         if not alpha >= 0:
             raise ValueError(f"alpha={alpha!r}, expected a number that is not negative")
         self.alpha = float(alpha)
-        self._best = (checked_best(best_f) - self.y_shift) / self.y_scale
-        self._best_all = np.append(self._best, gradient / self.y_scale)  # value and gradient
+        best = (checked_best(best_f) - self.y_shift) / self.y_scale
+        self._best_all = self._given_best = np.append(best, gradient / self.y_scale)  # value and gradient
         self._evaluator: JointEvaluator | None = None
+
+    @property
+    def _best(self) -> float:
+        return float(self._best_all[0])
+
+    def _merits(self, values_and_gradients: Array) -> Array:
+        """What makes one of `n x (d+1)` values and gradients, standardised, an incumbent: the value, `n`."""
+        return values_and_gradients[:, 0]
+
+    def _expect(self, pending: Tensor | None) -> None:
+        known = self._given_best[None]
+        if pending is not None:
+            told: Surrogate = vars(self)["_without_pending"]
+            with torch.no_grad():
+                slopes = told.gradient_posterior(pending).mean.numpy() / self.y_scale
+            known = np.concatenate([known, np.column_stack([self._predicted(pending), slopes])])
+        self._best_all = known[self._merits(known).argmax()]
 
     @property
     def _best_grad(self) -> Tensor:
@@ -279,6 +296,9 @@ class EIg(StationarityAcquisition):
 
     The incumbent is the best g, not the best value: `stationary_incumbent` finds it.
     """
+
+    def _merits(self, values_and_gradients: Array) -> Array:
+        return np.asarray(values_and_gradients[:, 0] - self.alpha * (values_and_gradients[:, 1:] ** 2).sum(axis=1))
 
     def _at(self, X: Tensor) -> Tensor:
         return self.y_scale * self._improvement(gradient_moments(self.model, X))

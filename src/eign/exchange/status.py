@@ -15,6 +15,8 @@ from eign.study.storage.study_file import read_study
 
 # So many pending points are shown; all of them are in the data.
 _SHOWN: Final = 10
+# Of a point with hundreds of coordinates so many are shown.
+_COORDINATES: Final = 30
 _LABEL: Final = 13
 _KEPT: Final = "\N{NO-BREAK SPACE}"
 
@@ -131,21 +133,28 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
 
 
 def _best_point(best: dict[str, Any]) -> list[str]:
-    """A line for each coordinate, with the derivative where one is known."""
+    """A line for each coordinate, with the derivative where one is known; of many coordinates the first."""
     x, gradient = best["x"], best["gradient"]
     named = list(x.items()) if isinstance(x, dict) else [(f"x{i}", value) for i, value in enumerate(x)]
+    left_out = max(0, len(named) - _COORDINATES)
+    more = [f"and {left_out} more coordinates: `eign export` has all"] if left_out else []
+    named, gradient = named[: len(named) - left_out], gradient[: len(named) - left_out]
     if best["gradient_norm"] is None:
-        return entries((name, f"{value:.10g}") for name, value in named)
+        return [*entries((name, f"{value:.10g}") for name, value in named), *more]
     cells = [
         (name, f"{value:<18.10g}  {'not known' if slope is None else format(slope, '.4g')}")
         for (name, value), slope in zip(named, gradient, strict=True)
     ]
-    return entries([("", f"{'value':<18}  gradient"), *cells])
+    return [*entries([("", f"{'value':<18}  gradient"), *cells]), *more]
 
 
 def _point(x: dict[str, float] | list[float], width: int) -> list[str]:
     """The point in as many lines as it takes; none ends between a name and its value."""
     if not isinstance(x, dict):
-        return wrapped("(" + ", ".join(f"{value:.6g}" for value in x) + ")", width=width, indent=" " * 5)
-    parts = (f"{shortened(printable(name))} = {value:.6g}".replace(" ", _KEPT) for name, value in x.items())
+        ending = ", ...)" if len(x) > _COORDINATES else ")"
+        return wrapped(
+            "(" + ", ".join(f"{value:.6g}" for value in x[:_COORDINATES]) + ending, width=width, indent=" " * 5
+        )
+    parts = [f"{shortened(printable(name))} = {value:.6g}".replace(" ", _KEPT) for name, value in x.items()]
+    parts = [*parts[:_COORDINATES], *(["..."] if len(parts) > _COORDINATES else [])]
     return [line.replace(_KEPT, " ") for line in wrapped(", ".join(parts), width=width, indent=" " * 5)]

@@ -84,6 +84,14 @@ class ValueModel(Model, ABC):
         return noise.to(torch.float64).squeeze(-1) / self.standardization.y_scale**2
 
 
+# Where GPyTorch's models keep what ours have elsewhere.
+_OF_GPYTORCH = {
+    **dict.fromkeys(("likelihood", "prior"), "eign.models.fit(model) fits it"),
+    **dict.fromkeys(("train_inputs", "train_targets"), "the data are model.observations"),
+    **dict.fromkeys(("covar_module", "mean_module"), "kernel and mean are in model.hyperparameters"),
+}
+
+
 class ObservedModel(ValueModel):
     """A model of f, given values and gradients of f; subclasses set what they observed and how it is standardised."""
 
@@ -95,6 +103,11 @@ class ObservedModel(ValueModel):
 
     # A module looks for parameters in what it is given, which takes longer than all of `append`; there are none here.
     __setattr__ = object.__setattr__  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> Any:
+        """Nothing: attributes that are not there, with where to look."""
+        hint = f"; {_OF_GPYTORCH[name]}" if name in _OF_GPYTORCH else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     @property
     def batch_shape(self) -> torch.Size:

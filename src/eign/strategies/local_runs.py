@@ -22,6 +22,8 @@ from eign.strategies.strategy import Proposal, State
 
 # A run from a point so close to another run's would repeat that run: such points were told to check the gradient.
 _SAME_RUN = 1e-3
+# A known budget is at least so many times the design: in many dimensions it would have no evaluations left for runs.
+_RUNS_PER_DESIGN = 10
 
 
 class Replay(NamedTuple):
@@ -52,7 +54,7 @@ def next_point(
     Memory: `starts`, the starting points of the runs so far, and `ended`, for each run the rows of the data that it has
     been through, or None while it goes on.
     """
-    if is_initial(state, data, pending):
+    if _has_share(state, data, pending) and is_initial(state, data, pending):
         return initial_proposal(state)
     starts = list(state.memory.get("starts", ()))
     ended = list(state.memory.get("ended", [None] * len(starts)))
@@ -72,6 +74,13 @@ def next_point(
             memory = {**state.memory, "starts": starts, "ended": ended}
             return Proposal(needed, "local" if rows else "restart"), replace(state, memory=memory)
     raise AssertionError("there is always another run")
+
+
+def _has_share(state: State, data: Observations, pending: Array) -> bool:
+    """Whether a design may go on: unless its size was set, it has at most a tenth of a budget that is known."""
+    if state.budget is None or state.options["n_init"] is not None:
+        return True
+    return len(data) + len(pending) < max(1, state.budget // _RUNS_PER_DESIGN)
 
 
 def _next_start(

@@ -36,8 +36,13 @@ from eign.space import SAME_POINT, contains, nearest
 
 FIRST_STEP: Final = 0.25
 """Length of the first step in the unit cube, as of `l-bfgs`."""
-TOLERANCE: Final = 1e-13
-"""A search ends when its last step gained, and its next one promises, less than this share of what it has gained."""
+TOLERANCE: Final = 1e-24
+"""A search ends when its last step gained, and its next one promises, less than this share of what it has gained.
+
+So small, as a promise is too small by the condition of the function where the metric has not seen a soft direction yet.
+"""
+_ROUNDING: Final = 1e-16
+"""The same for a step that gained nothing at all."""
 POINTS: Final = 20
 """Of the model, those nearest to the center; 40 are not better and take five times as long."""
 PAIRS: Final = 100
@@ -109,12 +114,12 @@ def begin(start: Array, *, step: float = FIRST_STEP) -> LocalSearch:
     return LocalSearch(np.clip(start, 0.0, 1.0).tolist(), step)
 
 
-def advance(search: LocalSearch, data: Observations) -> LocalSearch:
+def advance(search: LocalSearch, data: Observations, *, tolerance: float = TOLERANCE) -> LocalSearch:
     """The search with the next point it needs; as it was if that is not told yet, or if it has ended."""
     while not search.ended and (row := _told_row(data, np.array(search.point))) is not None:
         search = replace(search, rows=(*search.rows, row))
         with np.errstate(over="ignore", invalid="ignore"):
-            search = _advanced(search, *_in_units_of_its_start(search, data))
+            search = _advanced(search, *_in_units_of_its_start(search, data), tolerance)
     return search
 
 
@@ -186,7 +191,7 @@ def _valued(rows: tuple[int, ...], data: Observations) -> lbfgs.Index:
     return chosen[data.has_y[chosen]]
 
 
-def _advanced(search: LocalSearch, data: Observations, unit: float) -> LocalSearch:
+def _advanced(search: LocalSearch, data: Observations, unit: float, tolerance: float) -> LocalSearch:
     """After the last of its rows was told; `unit` is that of the values."""
     rows = _valued(search.rows, data)
     if not len(rows) or not data.has_grad[rows[data.y[rows].argmax()]].all():
@@ -196,8 +201,9 @@ def _advanced(search: LocalSearch, data: Observations, unit: float) -> LocalSear
     step = _next_step(search, path, data)
     if step is None or contains(data.x, step.x):
         return replace(search, ended=True)
-    worth = TOLERANCE * float(data.y[path.center] - data.y[rows[0]])
-    if search.forecast is not None and max(step.forecast.promise, path.gain) <= worth:
+    gained, promise = float(data.y[path.center] - data.y[rows[0]]), step.forecast.promise
+    is_small = max(promise, path.gain) <= tolerance * gained or (path.gain <= 0.0 and promise <= _ROUNDING * gained)
+    if search.forecast is not None and is_small:
         return replace(search, ended=True)
     return replace(search, point=step.x.tolist(), radius=step.radius, forecast=step.forecast._replace(unit=unit))
 

@@ -36,9 +36,9 @@ class Computable:
         most, least = _ORDINARY * size, size / _ORDINARY
         y, slopes = self._inside(data.y, 1), np.abs(grad := self._inside(data.grad, 1))
         is_far = bool(((slopes > most) | ((slopes < least) & (slopes > 0.0))).any())
-        if is_given:
-            near = np.clip(np.where(np.abs(y) < least, 0.0, y), -most, most)
-            is_far, y = is_far or not np.array_equal(near, y, equal_nan=True), near
+        # Equal values may be far from 0 by the measure of the slopes.
+        near = np.clip(np.where(is_given & (np.abs(y) < least), 0.0, y), -most, most)
+        is_far, y = is_far or not np.array_equal(near, y, equal_nan=True), near
         self.is_extreme: Final = is_far or not is_ordinary
         """Whether anything differs from what was told."""
         if not self.is_extreme:

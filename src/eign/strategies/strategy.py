@@ -55,6 +55,7 @@ class State:
         limits: (lower, upper) of each black-box constraint, in its units; infinite where open.
         rows: Known linear constraints lower <= A u <= upper of the unit cube's points, as a table of these three
             lists; None if there are none.
+        budget: Evaluations in all that are planned; None is unknown.
     """
 
     dim: int
@@ -67,6 +68,7 @@ class State:
     noisy: bool | None = None
     limits: Sequence[Sequence[float]] = field(default_factory=list)
     rows: Mapping[str, Any] | None = None
+    budget: int | None = None
 
     def after(self, told: Observations) -> "State":
         """The state after further observations. Models are fitted when a proposal needs them, not here."""
@@ -93,6 +95,8 @@ class State:
         tables = (state.options, state.memory, {} if state.rows is None else state.rows)
         if not all(isinstance(table, Mapping) for table in tables):
             raise ValueError("expected the options, the memory and the rows of a state as tables")
+        if state.budget is not None and whole_number(state.budget, least=1) is None:
+            raise ValueError(f"expected a number of evaluations for budget, got {state.budget!r}")
         if not all(isinstance(span, int | float) for span in state.decades):
             raise ValueError(f"expected numbers for decades, got {state.decades!r}")
         _check_constraints(state)
@@ -209,6 +213,7 @@ class Strategy(ABC):
         method: str = "this",
         limits: Limits | None = None,
         linear: LinearRows | None = None,
+        budget: int | None = None,
     ) -> State:
         """The state before the first proposal; errors as of `checked_options`.
 
@@ -219,6 +224,7 @@ class Strategy(ABC):
             method: Names the method in errors.
             limits: Of the black-box constraints.
             linear: Known linear constraints, user units.
+            budget: Evaluations in all, as a hint.
         """
         checked = self.checked_options(box.free_dim, options, method=method)
         pairs = [] if limits is None else np.column_stack([limits.lower, limits.upper]).tolist()
@@ -226,7 +232,8 @@ class Strategy(ABC):
         if linear is not None and len(linear):
             A, lower, upper = box.linear_to_unit(linear.A, linear.lower, linear.upper)
             rows = {"A": A.tolist(), "lower": lower.tolist(), "upper": upper.tolist()}
-        return State(box.free_dim, seed, checked, decades=box.decades.tolist(), noisy=False, limits=pairs, rows=rows)
+        known = {"decades": box.decades.tolist(), "limits": pairs, "rows": rows, "budget": budget}
+        return State(box.free_dim, seed, checked, noisy=False, **known)
 
     @final
     def propose(self, state: State, data: Observations, pending: Array, n: int) -> tuple[list[Proposal], State]:

@@ -66,9 +66,15 @@ class Tell:
         """What was told, to the last digit, as arguments of `Optimizer.tell`."""
         told = self.observations
         text = f"x={told.x.tolist()}, y={told.y.tolist()}, grad={told.grad.tolist()}"
-        if np.isnan(told.y_var).all() and np.isnan(told.grad_var).all():
+        if not (np.isnan(told.y_var).all() and np.isnan(told.grad_var).all()):
+            text += f", y_var={told.y_var.tolist()}, grad_var={told.grad_var.tolist()}"
+        if not told.constraints:
             return text
-        return f"{text}, y_var={told.y_var.tolist()}, grad_var={told.grad_var.tolist()}"
+        parts = {"constraints": "y", "constraint_grads": "grad", "constraint_vars": "y_var"}
+        parts["constraint_grad_vars"] = "grad_var"
+        arrays = {name: np.stack([getattr(each, part) for each in told.constraints], 1) for name, part in parts.items()}
+        known = [f"{name}={array.tolist()}" for name, array in arrays.items() if not np.isnan(array).all()]
+        return ", ".join([text, *known])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tell) and self.observations == other.observations

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from eign.arrays import Array, whole_number
+from eign.checks import not_among
 from eign.constraints import FEASIBILITY_TOL, Limits, LinearRows
 from eign.evaluation import Jacobian, Task
 from eign.interrupts import orderly_end
@@ -32,23 +33,42 @@ _SCIPY_OPTIONS: Final = {
     "maxiter": "budget=, a number of evaluations,",
     "disp": "progress=True",
 }
+# What arguments of other packages are called here.
+_ARGUMENTS_ELSEWHERE: Final = {
+    **dict.fromkeys(("rng", "random_state", "random_seed"), "seed="),
+    **dict.fromkeys(("maxiter", "maxfun", "maxfev", "max_evals", "n_calls", "n_iter", "n_trials"), "budget="),
+    **dict.fromkeys(("verbose", "disp"), "progress=True, or Python's logging of the logger 'eign'"),
+    **dict.fromkeys(("ftol", "gtol", "xtol", "atol", "rtol"), "tol="),
+    **dict.fromkeys(("n_jobs", "n_workers"), "workers="),
+    **dict.fromkeys(("hess", "hessp"), "nothing: no second derivatives are used"),
+    "integrality": "rounding inside the function, with NaN for that partial derivative",
+    "grad": "jac=",
+    "x_init": "x0=",
+    "maxtime": "timeout=, for one evaluation",
+}
 Search = TypeVar("Search", bound=Callable[..., OptimizeResult])
 
 
-def _explaining_starts(search: Search) -> Search:
-    """Who calls `minimize(f, x0, bounds=B)`, as in SciPy, is told how to."""
+def _explaining_habits(search: Search) -> Search:
+    """Who calls `minimize(f, x0, bounds=B)`, as in SciPy, or uses the words of another package, is told how to."""
+    known = inspect.signature(search).parameters
 
     @wraps(search)
     def explaining(*arguments: Any, **named: Any) -> OptimizeResult:
+        name = search.__name__
         if len(arguments) > 1 and "bounds" in named:
-            name = search.__name__
             raise TypeError(f"the bounds come second, a starting point by name: eign.{name}(fun, bounds, x0=x0, ...)")
+        for word in named:
+            if word in _ARGUMENTS_ELSEWHERE:
+                raise TypeError(f"{name}() has no argument {word!r}; it is {_ARGUMENTS_ELSEWHERE[word]} here")
+            if word not in known:
+                raise TypeError(not_among(f"{name}() has no argument", word, known))
         return search(*arguments, **named)
 
     return cast(Search, explaining)
 
 
-@_explaining_starts
+@_explaining_habits
 def minimize(
     fun: Callable[..., Any],
     bounds: Any,
@@ -131,7 +151,7 @@ def minimize(
     return _run(**locals(), maximizing=False)  # the signature is spelt out twice for editors, and forwarded once
 
 
-@_explaining_starts
+@_explaining_habits
 def maximize(
     fun: Callable[..., Any],
     bounds: Any,

@@ -121,7 +121,9 @@ class Optimizer:
             linear=rows,
             feasibility_tol=tol,
         )
-        state = strategy(method).start(box, options, definition.seed, method=method, limits=limits, linear=rows)
+        state = strategy(method).start(
+            box, options, definition.seed, method=method, limits=limits, linear=rows, budget=count
+        )
         self._study = Study(definition, state)
         if storage is not None:
             self._study.file = StudyFile.create(as_path(storage), definition.to_json(), state.to_json())

@@ -59,10 +59,11 @@ class Pending:
 
         A search on its way from point to point would ask for the exact one again, and again get the rounded one.
         """
+        told = self._box.to_unit(x)  # refuses points outside
         if not self._reasons:
             return x
         meant, pending = x.copy(), self.units
-        for i, unit in enumerate(self._box.to_unit(x)):
+        for i, unit in enumerate(told):
             row, distance = nearest(pending, unit)
             if SAME_POINT < distance <= _ROUNDED:
                 meant[i] = self._x[row]

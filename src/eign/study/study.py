@@ -63,6 +63,8 @@ class Study:
         self._excess: Array | None = None
         # What the gradient check has seen: each tell adds to it, so that none looks at everything again.
         self._near, self._probes = NearPairs(), 0
+        self._near_constraints = [NearPairs() for _ in range(count)]
+        self._warned_of: set[str] = set()
         self._warned = self._warned_of_contradiction = False
         self._mutex = threading.RLock()
 
@@ -177,6 +179,7 @@ class Study:
             self._warn_of_contradictions(told)
             self._record(Tell(told), self._state.after(told))
             self._check_gradients(before)
+            self._check_constraints(before)
 
     def retract(self, x: Array) -> int:
         """Take back all that was told at a point (d,), user units; returns how many evaluations that were.
@@ -303,6 +306,7 @@ class Study:
                 self.data, self.history = self.data[kept], self.history[kept]
                 self.reasons = [self.reasons[row] for row in kept]
                 self._near = NearPairs()
+                self._near_constraints = [NearPairs() for _ in self.data.constraints]
         self.log.append(event)
         self._state = state
         self._before_proposal = (state, list(self._gains))
@@ -316,8 +320,7 @@ class Study:
         """So many points that nobody has been given: one for the gradient check, if that is due, and the method's."""
         pending, state = self.pending.units, self.state
         with pinned_threads():
-            mode, widths = self.definition.check_gradients, self._widths()
-            probe = probe_point(mode, self.data, widths, pending, self._probes, self._near)
+            probe = self._probe(pending)
         if probe is not None and len(self.definition.linear) and not self.region.contains(probe):
             probe = None
         probes = np.empty((0, self.box.free_dim)) if probe is None else probe[None]
@@ -327,6 +330,13 @@ class Study:
         gains = (None,) * len(probes) + tuple(proposal.expected_improvement for proposal in proposals)
         self._record(Ask(points, reasons, gains), state)
         return points
+
+    def _probe(self, pending: Array) -> Array | None:
+        """The point that the gradient check asks for, `d`: for the objective, or else for a constraint."""
+        mode, widths = self.definition.check_gradients, self._widths()
+        outputs = zip((self.data.objective, *self.data.constraints), (self._near, *self._near_constraints), strict=True)
+        probes = (probe_point(mode, seen, widths, pending, self._probes, near) for seen, near in outputs)
+        return next((probe for probe in probes if probe is not None), None)
 
     def _proposals(self, state: State, pending: Array, count: int) -> tuple[list[Proposal], State]:
         """What the method proposes. If it fails, which is a bug, the study goes on with points that fill the space."""
@@ -404,9 +414,27 @@ class Study:
             found = new_faults(mode, self.data, self._widths(), before, self._near)
         if found:
             self._warned = True
-            free = np.flatnonzero(self.box.free).tolist()
-            labels = [f"coordinate {i}" if self.box.names is None else repr(self.box.names[i]) for i in free]
-            warnings.warn(message(found, labels), GradientWarning, stacklevel=4)  # at the caller of tell
+            warnings.warn(message(found, self._labels()), GradientWarning, stacklevel=4)  # at the caller of tell
+
+    def _check_constraints(self, before: int) -> None:
+        """The same for each constraint, by neighbours alone: a probe tells of all outputs."""
+        if self.definition.check_gradients != "probe":
+            return
+        names = self.definition.constraints.names
+        for name, seen, near in zip(names, self.data.constraints, self._near_constraints, strict=True):
+            if name in self._warned_of:
+                continue
+            with pinned_threads():
+                found = new_faults("probe", seen, self._widths(), before, near)
+            if found:
+                self._warned_of.add(name)
+                text = f"constraint {name!r}: {message(found, self._labels())}"
+                warnings.warn(text, GradientWarning, stacklevel=4)
+
+    def _labels(self) -> list[str]:
+        """What the free coordinates are called."""
+        free = np.flatnonzero(self.box.free).tolist()
+        return [f"coordinate {i}" if self.box.names is None else repr(self.box.names[i]) for i in free]
 
     def _inside(self, told: Observations) -> Observations:
         """In the unit cube, to be maximised: the one place where signs turn, of values and gradients together.

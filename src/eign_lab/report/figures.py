@@ -53,9 +53,7 @@ def draw_curves(outcome: ExperimentOutcome, *, regret: bool = False) -> "Figure 
         return None
     columns = min(_COLUMNS, len(drawable)) if len(drawable) != 4 else 2
     rows = ceil(len(drawable) / columns)
-    figure, grid = plt.subplots(
-        rows, columns, figsize=(_PANEL * columns, 3.4 * rows + 0.5), layout="constrained", squeeze=False
-    )
+    figure, grid = plt.subplots(rows, columns, layout="constrained", squeeze=False)
     for axes, problem in zip(grid.flat, drawable, strict=False):
         _draw_panel(axes, outcome, problem, regret=regret)
     for unused in list(grid.flat)[len(drawable) :]:
@@ -68,6 +66,7 @@ def draw_curves(outcome: ExperimentOutcome, *, regret: bool = False) -> "Figure 
     # In inches: a handle with its margin, and a letter of the font.
     fitting = int(_PANEL * columns / (0.6 + 0.08 * max(map(len, handles))))
     rows_of_legend = ceil(len(handles) / min(2 * columns, max(1, fitting)))
+    figure.set_size_inches(_PANEL * columns, 3.4 * rows + 0.25 * (1 + rows_of_legend))
     figure.legend(
         handles.values(),
         handles.keys(),

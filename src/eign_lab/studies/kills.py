@@ -34,7 +34,17 @@ from eign.study.storage.file_format import dumps
 from eign.study.storage.study_file import read_study
 
 _FAST = {"restarts": 2, "raw_samples": 32}
-METHODS: dict[str, dict[str, int]] = {"sobol": {}, "ei-gn": _FAST, "d-log-ei": _FAST, "l-bfgs": {}, "cma-es": {}}
+METHODS: dict[str, dict[str, int]] = {
+    "sobol": {},
+    "ei-gn": _FAST,
+    "d-log-ei": _FAST,
+    "l-bfgs": {},
+    "cma-es": {},
+    "slsqp": {},
+}
+# Studies of this method have a black-box constraint and a linear one.
+CONSTRAINED = "slsqp"
+LIMITED: dict[str, Any] = {"constraints": {"product": (None, 2.0)}, "linear": ([[1.0, 1.0]], 0.5, 4.0)}
 PHASES = ("open", "ask", "evaluate", "tell", "close")
 BOUNDS = {"a": (-1.0, 2.0), "b": (0.5, 4.0)}
 BUDGET = 12
@@ -48,6 +58,18 @@ def evaluate(x: Array) -> tuple[float, list[float]]:
     a, b = x
     value = (a - 0.7) ** 2 + 0.5 * np.sin(5.0 * a) * b + 0.1 * b**2
     return float(value), [float(2 * (a - 0.7) + 2.5 * np.cos(5.0 * a) * b), float(0.5 * np.sin(5.0 * a) + 0.2 * b)]
+
+
+def constraints_at(x: Array, method: str) -> dict[str, Any]:
+    """What is told of the constraints of a study of this method."""
+    a, b = x.tolist()
+    return {"constraints": [a * b], "constraint_grads": [[b, a]]} if method == CONSTRAINED else {}
+
+
+def begun(method: str, seed: int, storage: Path | None = None) -> Optimizer:
+    """A new study."""
+    limited = LIMITED if method == CONSTRAINED else {}
+    return Optimizer(BOUNDS, method=method, seed=seed, storage=storage, options=METHODS[method], **limited)
 
 
 class Board:
@@ -71,10 +93,7 @@ def live(path: Path, method: str, seed: int, board: Board) -> None:
     """One life of the study, from the resume to the budget."""
     _, _, asked, told = board.read()
     board.write(phase="open", asked=asked, told=told)
-    if path.exists():
-        study = Optimizer.resume(path)
-    else:
-        study = Optimizer(BOUNDS, method=method, seed=seed, storage=path, options=METHODS[method])
+    study = Optimizer.resume(path) if path.exists() else begun(method, seed, storage=path)
     found_asked, found_told = handle(study).state.asked, len(study.history)
     if not (asked <= found_asked <= asked + 1 and told <= found_told <= told + 1):
         raise AssertionError(f"returned {asked} asked, {told} told; the file has {found_asked}, {found_told}")
@@ -87,7 +106,7 @@ def live(path: Path, method: str, seed: int, board: Board) -> None:
         time.sleep(WITHIN["evaluate"])
         value, gradient = evaluate(x)
         board.write(phase="tell", asked=asked, told=told)
-        study.tell(x, value, gradient)
+        study.tell(x, value, gradient, **constraints_at(x, method))
         told += 1
     board.write(phase="close", asked=asked, told=told)
     study.close()
@@ -128,10 +147,10 @@ def live_and_be_killed(path: Path, method: str, seed: int, board: Board, rng: ra
 
 def undisturbed(method: str, seed: int) -> str:
     """Events and final state of a run in memory."""
-    study = Optimizer(BOUNDS, method=method, seed=seed, options=METHODS[method])
+    study = begun(method, seed)
     for _ in range(BUDGET):
         x = study.ask()
-        study.tell(x, *evaluate(x))
+        study.tell(x, *evaluate(x), **constraints_at(x, method))
     return dumps([[event.to_json() for event in handle(study).log], handle(study).state.to_json()])
 
 

@@ -32,7 +32,7 @@ from eign.study.optimizer import Optimizer
 
 BLOCK: Final = 50
 _ROUNDED: Final = 1e-6
-WITHOUT_MODEL: Final = ("cma-es", "l-bfgs", "random", "reinforce", "sobol")
+WITHOUT_MODEL: Final = ("cma-es", "l-bfgs", "random", "reinforce", "slsqp", "sobol")
 _SMALL: Final = {"restarts": 2, "raw_samples": 16, "candidates": 32, "samples": 16}
 # What users are told about their data; anything else that is warned of is a fault.
 _EXPECTED_WARNINGS: Final = ("was told before with", "gradient", "nearly singular", "which is next to x = ")

@@ -121,6 +121,16 @@ class TestFigures:
                 tmp_path / "two" / f"curves.{kind}"
             ).read_bytes()
 
+    def test_many_methods_with_long_names_leave_room_for_the_curves(self, tmp_path):
+        """Matplotlib warns, which is an error here, where a legend leaves none."""
+        settings = EXPERIMENTS["settings"]
+        figure = draw_curves(gather(made_up_results([settings], range(2)), settings))
+        save(figure, tmp_path, "settings", ("png",))
+        assert figure.axes[0].get_window_extent().height > 2.0 * figure.dpi
+        box = figure.legends[0].get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.x1
+
     def test_without_an_optimum_there_is_no_regret(self):
         outcome = gather(made_up_results([ABLATION], range(2)), ABLATION)
         (problem,) = outcome.problems.values()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from eign import Optimizer
+from eign.strategies.auto.memory import VERSION
 from eign.study.handle import handle
 from eign.study.storage.study_file import read_study
 
@@ -38,6 +39,11 @@ def test_it_goes_on_as_the_version_that_wrote_it(path, method):
     with Optimizer.resume(path) as opt:
         points = earlier_study.continued(opt)
     np.testing.assert_array_equal(points[:2], EXPECTED[method]["pending"])
+    if method == "auto":  # another method since: it goes on from the data
+        earlier_study.BOX.to_unit(points)  # refuses points outside
+        assert set(opt.reasons[-3:]) <= {"global", "local", "restart"}
+        assert handle(opt).state.memory["version"] == VERSION
+        return
     np.testing.assert_allclose(
         earlier_study.BOX.to_unit(points[2:]), earlier_study.BOX.to_unit(EXPECTED[method]["next"]), rtol=0, atol=1e-6
     )

@@ -572,3 +572,17 @@ class TestTrouble:
         thread.start()
         thread.join()
         assert handlers == [signal.getsignal(signal.SIGINT)]
+
+
+def test_a_point_outside_is_refused_before_anything_is_written(path):
+    """Nothing is pending here, so that nothing else looks at where the point is."""
+    with Optimizer(SQUARE, method="sobol", seed=0, storage=path) as opt:
+        with pytest.raises(ValueError, match="outside the box"):
+            opt.tell([9.0, 1.0], 1.0)
+        opt.tell([1.0, 1.0], 2.0)
+    assert Optimizer.view(path).history.y.tolist() == [2.0]
+
+
+def test_the_address_of_a_database_is_no_file():
+    with pytest.raises(ValueError, match=r"is an address, expected the name of a file: storage='study\.db'"):
+        Optimizer(SQUARE, storage="sqlite:///study.db")

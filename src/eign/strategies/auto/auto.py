@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, final
 
+import numpy as np
+
 from eign.arrays import Array
 from eign.data import Observations
 from eign.models.derivative_kernels import SELECTABLE
-from eign.strategies.auto.settings import SETTINGS
+from eign.strategies.auto.settings import SETTINGS, are_many
 from eign.strategies.design import initial_proposal
 from eign.strategies.options import Option, flag, noise_level, one_of, whole
 from eign.strategies.strategy import Belief, Proposal, State, Strategy
@@ -44,6 +46,9 @@ class Auto(Strategy):
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """A point of the design, or what the model says."""
         if _is_initial(state, data, pending) or not data.has_y.any():
+            if state.asked == 0 and are_many(state.dim) and not state.limits and state.rows is None:
+                # In many dimensions the centre is nearer to any optimum than nearly all other points are.
+                return Proposal(np.full(state.dim, 1 / 2), "initial"), state
             return initial_proposal(state)
         return self._steps(state).propose_one(state, data, pending)
 

@@ -6,11 +6,12 @@
 | global | the largest LogEI of the model, anywhere |
 | restart | a search from elsewhere: from a good point that stands alone, or far from everything |
 
-Each promises a gain. Promises count as much as those of the same source came true before: that is its credit.
+Each promises a gain. A source whose promises did not come true has little credit; the unit of a local search is what it
+has gained so far, that of a global step is a standard deviation of the values as the model sees them.
 """
 
 from dataclasses import replace
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 import torch
@@ -21,20 +22,13 @@ from eign.data import Observations
 from eign.models.selection import SelectedModel, fitted
 from eign.search import maximize
 from eign.space import SAME_POINT, contains, nearest
+from eign.strategies.auto.jumps import Step, jump
 from eign.strategies.auto.memory import Memory, Promise
-from eign.strategies.auto.settings import SETTINGS
+from eign.strategies.auto.settings import SETTINGS, are_many
 from eign.strategies.auto.views import SeenAcquisition
 from eign.strategies.design import generator
 from eign.strategies.local_search import FIRST_STEP, LocalSearch, advance, begin, best_row
 from eign.strategies.strategy import Belief, Proposal, State
-
-
-class Step(NamedTuple):
-    """A point that could be next, why, and the gain that it promises, in the units of y."""
-
-    x: Array
-    reason: str
-    gain: float
 
 
 @final
@@ -50,8 +44,8 @@ class Steps:
     def belief(self, state: State, data: Observations, pending: Array) -> Belief:
         """The model in the units of y, and where a global step would look."""
         model = _model(state, data, Memory.from_json(state.memory))
-        far, _, target = _global_step(model.given(data, pending), state, data)
-        return Belief(model, SeenAcquisition(target, model.coordinates), far.x)
+        step, target = _global_step(model.given(data, pending), state, data)
+        return Belief(model, SeenAcquisition(target, model.coordinates), step.x)
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter and there is a model; otherwise the values."""
@@ -66,7 +60,8 @@ class Steps:
 def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
     """The policy.
 
-    1. A restart that is under way goes on until it ends, or has no hope.
+    1. A restart that is under way goes on until it ends, or has no hope. In many dimensions a jump that promises more
+       comes before it.
     2. Of the local and the global step the one that promises more, with credit, is taken.
     3. If the global one is not worth it, the local search goes on to its end: the last digits.
     4. There global steps are taken all the same, and now and then a restart begins.
@@ -74,17 +69,16 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
     memory = Memory.from_json(state.memory).settled(data, pending, weight=SETTINGS.memory)
     memory, near = _advanced(memory, data, pending)
     if near is not None and near.reason == "restart":
-        return _remembered(state, memory, near, data)
-    model = _model(state, data, memory)
-    memory, state = replace(memory, fit=model.fit), replace(state, noisy=model.noisy)
-    far, deviation, _ = _global_step(model.given(data, pending), state, data)
-    is_worth_it = _expected(far, memory) >= SETTINGS.small * deviation
+        far = _jump(state, data, pending)
+        is_near = far is None or _credited(far, memory) <= _credited(near, memory)
+        return _remembered(state, memory, near if is_near or far is None else far, data)
+    far, start, memory, state = _looked_around(state, memory, data, pending)
     can_search = memory.search is None and _has_slopes(data)
     if can_search and state.options["local"]:
-        memory, near = _begun(memory, model.coordinates.undo(model.incumbent.x.numpy()), data, pending)
-    if near is not None and (not is_worth_it or _expected(near, memory) >= _expected(far, memory)):
+        memory, near = _begun(memory, start, data, pending)
+    if near is not None and (not _is_worth_it(far, memory) or _credited(near, memory) >= _credited(far, memory)):
         return _remembered(state, memory, near, data, far.gain)
-    if not is_worth_it:
+    if not _is_worth_it(far, memory):
         memory = replace(memory, idle=memory.idle + 1)
         # Twice as many global steps as it takes to choose a model: LogEI orders places also where it expects little.
         if can_search and state.options["elsewhere"] and memory.idle > 2 * (data.dim + SETTINGS.model.fewest):
@@ -94,9 +88,32 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
     return _remembered(state, memory, far, data, far.gain)
 
 
-def _expected(step: Step, memory: Memory) -> float:
-    """What it promises, as far as such promises came true."""
+def _looked_around(
+    state: State, memory: Memory, data: Observations, pending: Array
+) -> tuple[Step, Array, Memory, State]:
+    """The global step, the best point, and what was learned on the way."""
+    if (far := _jump(state, data, pending)) is not None:
+        top = int(np.where(data.has_y, data.y, -np.inf).argmax())
+        return far, np.array(data.x[top]), memory, replace(state, noisy=False)
+    model = _model(state, data, memory)
+    far, _ = _global_step(model.given(data, pending), state, data)
+    best = model.coordinates.undo(model.incumbent.x.numpy())
+    return far, best, replace(memory, fit=model.fit), replace(state, noisy=model.noisy)
+
+
+def _jump(state: State, data: Observations, pending: Array) -> Step | None:
+    """The global step in many dimensions; None in few, or without complete gradients."""
+    if not are_many(data.dim) or not _has_slopes(data):
+        return None
+    return jump(data, pending, generator(state, 2))
+
+
+def _credited(step: Step, memory: Memory) -> float:
     return memory.credit.get(step.reason, 1.0) * step.gain
+
+
+def _is_worth_it(step: Step, memory: Memory) -> bool:
+    return _credited(step, memory) >= SETTINGS.small * step.unit
 
 
 def _remembered(
@@ -112,8 +129,8 @@ def _model(state: State, data: Observations, memory: Memory) -> SelectedModel:
     return fitted(data, memory.fit, state.decades, state.options, SETTINGS.model)
 
 
-def _global_step(model: SelectedModel, state: State, data: Observations) -> tuple[Step, float, SurrogateAcquisition]:
-    """The maximiser of LogEI with its expected improvement, a standard deviation of the values in y, and what it is of.
+def _global_step(model: SelectedModel, state: State, data: Observations) -> tuple[Step, SurrogateAcquisition]:
+    """The maximiser of LogEI, and its expected improvement.
 
     Over what is expected of pending points, too: else the next point would be next to the best of them. Where a search
     sees to the surroundings of the best point, a global step has to gain more than a little.
@@ -127,11 +144,10 @@ def _global_step(model: SelectedModel, state: State, data: Observations) -> tupl
         incumbents=model.incumbent.x[None],
         is_noisy=model.noisy,
     )
-    # To first order at the best value, where the output may compress.
     deviation = 1.0 / float(model.fit.output.slope(np.array(data.y[data.has_y].max())))
     gain = float(EI(model.model, best).evaluate(found.x.numpy()[None])[0]) * deviation
     x = model.coordinates.undo(found.x.numpy().copy())
-    return Step(x, "global", min(gain, LARGEST)), min(deviation, LARGEST), found.target
+    return Step(x, "global", min(gain, LARGEST), min(deviation, LARGEST)), found.target
 
 
 def _has_slopes(data: Observations) -> bool:
@@ -167,7 +183,8 @@ def _advanced(memory: Memory, data: Observations, pending: Array) -> tuple[Memor
     memory = replace(memory, search=search, is_restart=not is_best)
     if contains(pending, x := np.array(search.point)):
         return memory, None
-    return memory, Step(x, "local" if is_best else "restart", search.promise)
+    gained = 0.0 if row is None else float(data.y[row] - data.y[search.rows[0]])
+    return memory, Step(x, "local" if is_best else "restart", search.promise, gained)
 
 
 def _is_hopeless(search: LocalSearch, row: int, memory: Memory, data: Observations) -> bool:

@@ -27,6 +27,8 @@ class Settings:
         basin: Distance in the cube within which two points are taken to lead to the same optimum.
         window: Evaluations over which the gain of a restart is compared with the gain before.
         hope: How many times is granted what gains that shrink like these add up to.
+        places: Points along a coordinate that a jump looks at; between them a local search finds the rest.
+        kept: So many of the best points, and so many of the latest, make the model of a jump, which costs d n^3.
         model: Of the model. Data that have grown by a tenth are fitted again, by 12 evaluations of the posterior
             density, as the next fit goes on from there. d + 3 points are the fewest that tell kernels apart, and what
             is closer than a hundredth of the cube is a local search's. 600 rows are factored in ten milliseconds.
@@ -43,7 +45,18 @@ class Settings:
     basin: float = 0.05
     window: int = 3
     hope: float = 2.0
+    places: int = 129
+    kept: int = 40
     model: ModelSettings = field(default_factory=_model_settings)
 
 
 SETTINGS: Final = Settings()
+
+
+def are_many(dim: int) -> bool:
+    """Whether there are so many dimensions that the model has no room for d gradients, and knows little of the cube.
+
+    >>> are_many(23), are_many(25)
+    (False, True)
+    """
+    return dim * (dim + 1) > SETTINGS.model.rows

@@ -48,7 +48,11 @@ def as_path(storage: Any) -> Path:
 
     Raises:
         TypeError: it names none.
+        ValueError: it is an address, as of a database.
     """
+    if "://" in str(storage):
+        name = str(storage).rpartition("/")[2] or "study.db"
+        raise ValueError(f"storage={storage!r} is an address, expected the name of a file: storage={name!r}")
     try:
         path = Path(storage)
     except TypeError:

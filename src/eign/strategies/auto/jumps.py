@@ -1,0 +1,49 @@
+"""Global steps in many dimensions: to the best place along every coordinate at once, if the function is separable.
+
+No model of a few dozen points knows a cube of hundreds of dimensions, but many functions are nearly sums of functions
+of one coordinate, or ripples on a bowl. Of such a sum a few points tell much, see `eign.models.separable`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eign.arrays import Array
+from eign.data import Observations
+from eign.formulas.improvement_numpy import expected_improvement
+from eign.models.separable import gains, separable_model
+from eign.space import contains
+from eign.strategies.auto.settings import SETTINGS
+
+
+class Step(NamedTuple):
+    """A point that could be next, why, the gain that it promises, and the unit of such gains; both as y."""
+
+    x: Array
+    reason: str
+    gain: float
+    unit: float
+
+
+def jump(data: Observations, pending: Array, rng: np.random.Generator) -> Step:
+    """From the best point along every coordinate to where the model's mean is best; promises 0 if it has nothing.
+
+    All rows with a value have their whole gradient.
+    """
+    told = data[data.has_y]
+    order = np.argsort(-told.y, kind="stable")
+    latest = np.arange(len(told))[-SETTINGS.kept :]
+    seen = told[np.unique(np.concatenate([order[: SETTINGS.kept], latest]))]
+    best, unit = told.x[order[0]], float(told.y.std()) or 1.0
+    model = separable_model(seen.x, seen.y / unit, seen.grad / unit, rng)
+    if model is None:
+        return Step(best, "global", 0.0, unit)
+    along = np.broadcast_to(np.linspace(0.0, 1.0, SETTINGS.places), (data.dim, SETTINGS.places))
+    places = np.column_stack([along, best])
+    found = gains(model, places)
+    chosen = np.arange(data.dim), found.mean.argmax(axis=1)
+    x, mean, variance = places[chosen], found.mean[chosen].sum(), found.variance[chosen].sum()
+    if contains(told.x, x) or contains(pending, x) or not variance > 0.0:
+        return Step(best, "global", 0.0, unit)
+    gain = float(expected_improvement(np.array([mean]), np.array([variance]), 0.0).value[0])
+    return Step(x, "global", gain * unit, unit)

@@ -54,7 +54,8 @@ def test_memory_survives_json():
         fit=fitted(data, None, [], options(), SETTINGS.model).fit,
         search=advance(begin(data.x[3]), data),
         optima=([0.5, 0.6],),
-        spent={"global": 3},
+        is_restart=True,
+        idle=3,
         credit={"global": 0.3, "local": 0.9},
         open=(Promise("local", [0.1, 0.2], 1.0, 1e-5),),
     )
@@ -102,7 +103,7 @@ def test_design_is_longer_without_gradients():
 
 @pytest.fixture(scope="module")
 def long_run() -> tuple[Optimizer, list[str]]:
-    return run(wave, 40)
+    return run(wave, 60)
 
 
 def past_the_first(kind: str, run_of_all_kinds: tuple[Optimizer, list[str]]) -> int:
@@ -111,12 +112,11 @@ def past_the_first(kind: str, run_of_all_kinds: tuple[Optimizer, list[str]]) -> 
 
 
 def test_every_kind_of_step_has_its_turn(long_run):
-    opt, reasons = long_run
+    _, reasons = long_run
     assert set(reasons) == REASONS
+    # Global steps come first, as many as the policy says.
+    assert reasons[: reasons.index("restart")].count("global") >= 2 * (2 + SETTINGS.model.fewest)
     assert reasons[:3] == ["initial", "initial", "local"]
-    spent = handle(opt).state.memory["spent"]
-    assert abs(spent["global"] - spent["restart"]) <= 20
-    assert spent["restart"] == reasons.count("restart")
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,14 @@ def test_a_source_that_breaks_its_promises_makes_room_for_the_others():
     assert handle(opt).state.memory["credit"]["local"] < 0.5
 
 
-def test_a_search_that_keeps_its_promises_is_not_interrupted():
-    def valley(x: np.ndarray) -> Answer:
-        return float(np.cosh(6 * (x - 0.3)).sum()), 6 * np.sinh(6 * (x - 0.3))
-
-    _, reasons = run(valley, 6)
-    assert reasons == ["initial"] * 2 + ["local"] * 4
+@pytest.mark.parametrize(("without_credit", "taken"), [("global", "local"), ("local", "global")])
+def test_a_source_without_credit_is_not_taken_while_the_other_promises_something(without_credit, taken):
+    opt, _ = run(wave, 4)
+    state = handle(opt).state
+    memory = {**state.memory, "credit": {without_credit: 0.0}, "open": []}
+    data = handle(opt).data
+    proposal, _ = strategy("auto").propose_one(replace(state, memory=memory), data, np.empty((0, 2)))
+    assert proposal.reason == taken
 
 
 def test_places_where_searches_ended_are_told_points_apart_from_each_other(long_run):

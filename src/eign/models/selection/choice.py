@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, NamedTuple, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
 
 from eign.arrays import Array
 from eign.data import Observations, Standardization
@@ -32,7 +33,6 @@ from eign.models.selection.settings import ModelSettings
 from eign.models.surrogates import Kind, rows_of, with_stand_ins, within_row_budget
 from eign.models.transforms.coordinates import Coordinates
 from eign.models.transforms.output import Output, outputs
-from eign.space import nearest
 
 Noise = float | Literal["learn"]
 """A variance in the model's units, or to be learned."""
@@ -283,12 +283,14 @@ def _log_density_of_any(numbers: Array) -> float:
 
 
 def _apart(data: Observations, resolution: float) -> Observations:
-    """The points that are farther than this from all better ones, in some coordinate."""
-    kept: list[int] = []
-    for row in np.argsort(np.where(data.has_y, -data.y, np.inf), kind="stable").tolist():
-        if nearest(data.x[kept], data.x[row])[1] > resolution:
-            kept.append(row)
-    return data[np.sort(np.array(kept, dtype=np.intp))]
+    """The best points first, those that are farther than this, in some coordinate, from all that were taken before."""
+    order = np.argsort(np.where(data.has_y, -data.y, np.inf), kind="stable")
+    points = data.x[order]
+    kept = np.ones(len(data), dtype=np.bool_)
+    for rank, other in sorted(KDTree(points).query_pairs(resolution, p=np.inf)):
+        if kept[rank]:
+            kept[other] = False
+    return data[np.sort(order[kept])]
 
 
 def _without_slopes(data: Observations) -> Observations:

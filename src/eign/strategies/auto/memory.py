@@ -35,7 +35,7 @@ class Memory:
         search: The local search that is under way; None if there is none.
         is_restart: Whether the search has not come to the best point yet.
         optima: Points where a search ended, or began and need not begin again, `k x d`.
-        spent: Evaluations of "global" and "restart" steps while nothing was promised.
+        idle: Global steps that were not worth it, since the last search began.
         credit: For each reason, how much of what its steps promised came true, from 0 to 1, the last ones most.
         open: Promises that are neither kept nor broken yet.
     """
@@ -44,7 +44,7 @@ class Memory:
     search: LocalSearch | None = None
     is_restart: bool = False
     optima: tuple[list[float], ...] = ()
-    spent: Mapping[str, int] = field(default_factory=dict)
+    idle: int = 0
     credit: Mapping[str, float] = field(default_factory=dict)
     open: tuple[Promise, ...] = ()
 
@@ -86,7 +86,7 @@ class Memory:
             "search": None if self.search is None else self.search.to_json(),
             "is_restart": self.is_restart,
             "optima": list(self.optima),
-            "spent": dict(self.spent),
+            "idle": self.idle,
             "credit": dict(self.credit),
             "open": [list(one) for one in self.open],
         }
@@ -104,7 +104,7 @@ class Memory:
             search=None if stored["search"] is None else LocalSearch.from_json(stored["search"]),
             is_restart=stored["is_restart"],
             optima=tuple(stored["optima"]),
-            spent=stored["spent"],
+            idle=stored["idle"],
             credit=stored["credit"],
             open=tuple(Promise(*one) for one in stored["open"]),
         )

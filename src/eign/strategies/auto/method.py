@@ -60,15 +60,15 @@ class Steps:
 def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
     """The policy.
 
-    1. A search goes on while its steps are worth it. A restart goes on until it ends, or has no hope. In many
-       dimensions a jump that promises more comes before either.
-    2. If a step anywhere is worth it, it is taken.
-    3. If not, the search around the best point goes on to its end: the last digits.
-    4. There, global steps and restarts share the evaluations.
+    1. A restart that is under way goes on until it ends, or has no hope. In many dimensions a jump that promises more
+       comes before it.
+    2. Of the local and the global step the one that promises more, with credit, is taken.
+    3. If the global one is not worth it, the local search goes on to its end: the last digits.
+    4. There global steps are taken all the same, and now and then a restart begins.
     """
     memory = Memory.from_json(state.memory).settled(data, pending, weight=SETTINGS.memory)
     memory, near = _advanced(memory, data, pending)
-    if near is not None and (near.reason == "restart" or _is_worth_it(near, memory)):
+    if near is not None and near.reason == "restart":
         far = _jump(state, data, pending)
         is_near = far is None or _credited(far, memory) <= _credited(near, memory)
         return _remembered(state, memory, near if is_near or far is None else far, data)
@@ -76,16 +76,16 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
     can_search = memory.search is None and _has_slopes(data)
     if can_search and state.options["local"]:
         memory, near = _begun(memory, start, data, pending)
-        if near is not None and _is_worth_it(near, memory):
-            return _remembered(state, memory, near, data, far.gain)
-    step = far if near is None or _is_worth_it(far, memory) else near
-    if step is far and not _is_worth_it(far, memory):
-        if can_search and state.options["elsewhere"] and _spent(memory, "restart") < _spent(memory, "global"):
+    if near is not None and (not _is_worth_it(far, memory) or _credited(near, memory) >= _credited(far, memory)):
+        return _remembered(state, memory, near, data, far.gain)
+    if not _is_worth_it(far, memory):
+        memory = replace(memory, idle=memory.idle + 1)
+        # Twice as many global steps as it takes to choose a model: LogEI orders places also where it expects little.
+        if can_search and state.options["elsewhere"] and memory.idle > 2 * (data.dim + SETTINGS.model.fewest):
             memory, away = _begun(memory, _new_start(data, memory, generator(state, 1)), data, pending)
-            step = away or far
-        if step is far:
-            memory = _spending(memory, "global")
-    return _remembered(state, memory, step, data, far.gain)
+            if away is not None:
+                return _remembered(state, memory, away, data, far.gain)
+    return _remembered(state, memory, far, data, far.gain)
 
 
 def _looked_around(
@@ -120,19 +120,9 @@ def _remembered(
     state: State, memory: Memory, step: Step, data: Observations, expected: float | None = None
 ) -> tuple[Proposal, State]:
     """The proposal and the state after it; `expected` is what the model expects of a global step."""
-    if step.reason == "restart":
-        memory = _spending(memory, "restart")
     promise = Promise(step.reason, step.x.tolist(), float(data.y[data.has_y].max()), step.gain)
     memory = replace(memory, open=(*memory.open, promise))
     return Proposal(step.x, step.reason, expected), replace(state, memory=memory.to_json())
-
-
-def _spent(memory: Memory, reason: str) -> int:
-    return memory.spent.get(reason, 0)
-
-
-def _spending(memory: Memory, reason: str) -> Memory:
-    return replace(memory, spent={**memory.spent, reason: _spent(memory, reason) + 1})
 
 
 def _model(state: State, data: Observations, memory: Memory) -> SelectedModel:
@@ -172,7 +162,7 @@ def _begun(memory: Memory, start: Array, data: Observations, pending: Array) -> 
         return memory, None
     others = data.x[np.abs(data.x - start).max(axis=1) > SAME_POINT]
     search = begin(start, step=min(FIRST_STEP, nearest(others, start)[1]))
-    return _advanced(replace(memory, search=search, is_restart=True), data, pending)
+    return _advanced(replace(memory, search=search, is_restart=True, idle=0), data, pending)
 
 
 def _advanced(memory: Memory, data: Observations, pending: Array) -> tuple[Memory, Step | None]:

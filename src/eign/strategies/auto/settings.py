@@ -18,8 +18,9 @@ class Settings:
     Attributes:
         design: Points of the initial design: from the better of two the first local search begins.
         blind_design: The same for each coordinate, where no gradient was told with the first points.
-        small: Share of a step's unit below which its promise is not worth an evaluation as long as there is something
-            else. Global steps look for more than that share of a deviation, so that they keep away from the best point.
+        small: Standard deviations of the values, as the model sees them, below which a global gain is not worth an
+            evaluation as long as there is something else. Global steps look for more than that, so that they keep away
+            from the best point.
         memory: Weight of how far a source kept its promises before, when it kept another or not.
         starts: Ascents to the largest LogEI. The model's errors are larger than what more would find.
         candidates: Points that these begin from, or restarts.

@@ -1,7 +1,6 @@
 """Logarithms of positive coordinates: the map, when `auto` takes it, and what users see of it."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,13 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auto_cases import coupled, design, observe, options
+from auto_cases import coupled, design, observe
 from eign.data import Observations
-from eign.models.selection import evidence
 from eign.models.transforms.coordinates import Coordinates
 from eign.space import SAME_POINT, Box
-from eign.strategies import State, strategy
-from eign.strategies.auto.memory import Expectation, Memory
+from eign.strategies import State
+from eign.strategies.auto.memory import Memory
 from eign.study import Optimizer
 from eign.study.handle import handle
 
@@ -36,6 +34,12 @@ def along_x(x: np.ndarray) -> tuple[float, np.ndarray]:
     scale = np.array([10.0, 50.0])
     data = observe(coupled, x[None] / scale)
     return -float(data.y[0]), -data.grad[0] / scale
+
+
+def sees_logarithms(opt: Optimizer) -> bool:
+    fit = Memory.from_json(handle(opt).state.memory).fit
+    assert fit is not None
+    return fit.choice.logs
 
 
 def run(function, count, **chosen) -> Optimizer:
@@ -94,62 +98,23 @@ def test_gradients_follow_the_chain_rule_and_so_does_their_density():
     assert logs.log_jacobian(few) == 0.0
 
 
-def test_a_memory_moves_with_its_points():
-    here, there = (Coordinates([4.0, 0.0], logs=logs) for logs in (False, True))
-    memory = Memory(open=(Expectation([0.1, 0.2], "local", 0.5),), optima=([0.001, 0.3],), radius=0.01)
-    moved = memory.in_others(lambda x: there.points(here.undo(x)))
-    assert moved.logs
-    assert moved.radius == memory.radius
-    np.testing.assert_array_equal(moved.optima, there.points(np.array(memory.optima)))
-    back = moved.in_others(lambda x: here.points(there.undo(x)))
-    np.testing.assert_allclose(back.optima, memory.optima, rtol=1e-12)
-    np.testing.assert_allclose(back.open[0].x, memory.open[0].x, rtol=1e-12)
-    assert replace(back, open=memory.open, optima=memory.optima) == memory
-
-
 def test_magnitudes_are_searched_in_logarithms():
-    found = run(in_logarithms, 20)
-    assert handle(found).state.memory["logs"]
+    found = run(in_logarithms, 30)
+    assert sees_logarithms(found)
     # Uniform points of this box are below 1e-6 once in a million, and those of a linear model not often.
     assert found.best.y < 1e-6
-    linear = run(in_logarithms, 20, logs=False)
-    assert not handle(linear).state.memory["logs"]
+    linear = run(in_logarithms, 30, logs=False)
+    assert not sees_logarithms(linear)
     assert linear.best.y > 1e-3
 
 
 def test_what_is_smooth_as_it_is_stays_as_it_is():
-    opt = run(along_x, 12)
-    assert not handle(opt).state.memory["logs"]
-    own, logs = (Coordinates(handle(opt).state.decades, logs=logs) for logs in (False, True))
-    likelier, others = (evidence(handle(opt).data, seen, options()) for seen in (own, logs))
-    assert likelier > others + 10.0
-
-
-def test_evidence_is_that_of_what_was_told():
-    """Of one value and slope under any map: what the map does to the density is undone."""
-    box = Box([(0.1, 10.0)])
-    data = observe(lambda x: torch.log(box.lower[0] + (box.upper - box.lower)[0] * x[..., 0]), design(8, 1))
-    own, logs = (Coordinates(box.decades.tolist(), logs=logs) for logs in (False, True))
-    gain = evidence(data, logs, options()) - evidence(data, own, options())
-    assert gain > 10.0
-    # Other units of y change the density of values and slopes alike, whatever the coordinates.
-    scaled = Observations(data.x, 1e3 * data.y, 1e3 * data.grad)
-    assert evidence(scaled, logs, options()) - evidence(scaled, own, options()) == pytest.approx(gain, abs=1e-3)
-
-
-def test_in_many_dimensions_the_choice_is_made_after_the_design():
-    state = strategy("auto").start(Box([(1e-3, 1.0)] * 20), None, 0)
-    logs = Coordinates(state.decades, logs=True)
-    data = observe(lambda w: -((w - 0.4) ** 2).sum(-1), logs.points(design(23, 20)))
-    slope = logs.seen(Observations(design(23, 20), data.y, np.ones((23, 20)))).grad
-    told = Observations(design(23, 20), data.y, data.grad / slope)
-    _, state = strategy("auto").propose_one(replace(state, told=23), told, np.empty((0, 20)))
-    assert state.memory["logs"]
+    assert not sees_logarithms(run(along_x, 12))
 
 
 def test_pictures_show_the_users_coordinates():
-    opt = run(in_logarithms, 14)
-    assert handle(opt).state.memory["logs"]
+    opt = run(in_logarithms, 14, local=False)  # the model leaves out points that local searches put side by side
+    assert sees_logarithms(opt)
     outlook = opt.outlook()
     seen = outlook.predict(opt.history.x)
     spread = np.ptp(opt.history.y)
@@ -168,10 +133,11 @@ def test_estimates_of_noisy_values_are_of_the_same_points():
         return y + 0.05 * rng.standard_normal(), grad, 0.05**2, 0.0
 
     opt = run(noisy, 16)
-    assert handle(opt).state.memory["logs"]
+    assert sees_logarithms(opt)
     exact = np.array([in_logarithms(x)[0] for x in opt.history.x])
     estimates = -handle(opt).strategy.estimates(handle(opt).state, handle(opt).data)
-    assert np.abs(estimates - exact).mean() < np.abs(opt.history.y - exact).mean()
+    # Five deviations of the noise; estimates of other points would be off by their spread, which is 2.5.
+    assert np.abs(estimates - exact).max() < 0.25
 
 
 def test_batches_and_failures_in_logarithms():
@@ -182,6 +148,6 @@ def test_batches_and_failures_in_logarithms():
         assert len(np.unique(points.round(12), axis=0)) == 3
         for one, x in enumerate(points):
             opt.tell(x, *((np.nan, None) if index and one == 2 else in_logarithms(x)))
-    assert handle(opt).state.memory["logs"]
+    assert sees_logarithms(opt)
     # The last decade of the first coordinate is a thousandth of the box.
     assert opt.best.x[0] < 0.02

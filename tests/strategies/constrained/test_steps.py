@@ -14,7 +14,7 @@ from eign.study.handle import handle
 def models(case: ConstrainedCase, count: int = 8) -> Outputs:
     """Of so many points of the design."""
     study = handle(case.run("sobol", count))
-    options = {"kernel": "matern52", "compress": False, "noise": 0.0, "refit": 0.1, "rows": None, "gradients": True}
+    options = {"kernel": "matern52", "compress": False, "noise": 0.0, "gradients": True, "logs": False}
     return fit_outputs(Standing.of(study.state, study.data), (), options)[0]
 
 
@@ -76,7 +76,7 @@ def test_gradients_of_feasible_improvement(case: ConstrainedCase, best: float | 
 def test_multipliers_of_equalities_take_away_what_infeasibility_gains() -> None:
     """Beside the optimum of the curve f improves on one side; less the multiplier times the constraint it does not."""
     study = handle(CURVE.run("slsqp", 24))
-    options = {"kernel": "rbf", "compress": False, "noise": 0.0, "refit": 0.1, "rows": None, "gradients": True}
+    options = {"kernel": "rbf", "compress": False, "noise": 0.0, "gradients": True, "logs": False}
     outputs = fit_outputs(Standing.of(study.state, study.data), (), options)[0]
     best = outputs.standing.best
     assert best is not None

@@ -141,7 +141,8 @@ def fitted(
         options: `kernel`, `compress`, `logs`, `gradients` and `noise` of the method.
         settings: When, how far and against which odds.
     """
-    candidates = _Candidates(_seen(_apart(data, settings.resolution), options, settings), decades, options, settings)
+    apart = _apart(data, decades, settings.resolution)
+    candidates = _Candidates(_seen(apart, options, settings), decades, options, settings)
     fit = last
     if last is None or len(data) >= last.count * (1.0 + settings.growth):
         fit = candidates.challenged(last, count=len(data))
@@ -282,10 +283,13 @@ def _log_density_of_any(numbers: Array) -> float:
     return float(-len(numbers) * (np.log(2.0 * np.pi * variance) + 2.0 * np.log(size) + 1.0) / 2)
 
 
-def _apart(data: Observations, resolution: float) -> Observations:
-    """The best points first, those that are farther than this, in some coordinate, from all that were taken before."""
+def _apart(data: Observations, decades: Sequence[float], resolution: float) -> Observations:
+    """The best points first, those that are farther than this, in some coordinate, from all that were taken before.
+
+    Or in its logarithm where it has one: a hundredth of a box of four decades is half of its logarithm.
+    """
     order = np.argsort(np.where(data.has_y, -data.y, np.inf), kind="stable")
-    points = data.x[order]
+    points = np.hstack([data.x, Coordinates(decades, logs=True).points(data.x)])[order]
     kept = np.ones(len(data), dtype=np.bool_)
     for rank, other in sorted(KDTree(points).query_pairs(resolution, p=np.inf)):
         if kept[rank]:

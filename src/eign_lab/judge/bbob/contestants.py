@@ -1,4 +1,8 @@
-"""Who is compared on BBOB. Settings of programs were chosen on the tuning instances: the better of two for each."""
+"""Who is compared on BBOB.
+
+L-BFGS-B, basin-hopping, MLSL and TikTak have the better of two settings on the tuning instances, StoGO and CMA-ES are as
+they come.
+"""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
 """Who is compared on BBOB.
 
-L-BFGS-B, basin-hopping, MLSL and TikTak have the better of two settings on the tuning instances, StoGO and CMA-ES are as
-they come.
+L-BFGS-B, basin-hopping, MLSL and TikTak have the better of two settings on the tuning instances; StoGO and CMA-ES are
+as they come.
 """
 
 from typing import Final

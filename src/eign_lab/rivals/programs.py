@@ -148,12 +148,16 @@ def _dual_annealing(problem: CountedProblem) -> None:
 
 def _cma_es(problem: CountedProblem) -> None:
     """The algorithm of the method `cma-es` without its replays: see `eign.strategies.evolution`."""
+    points = sobol_design(problem.dim, problem.seed)
+    evolve(problem, points[int(np.argmax([problem.in_cube(u)[0] for u in points]))], stream=5)
+
+
+def evolve(problem: CountedProblem, start: Array, *, stream: int) -> None:
+    """CMA-ES from here, then from random points with a population that doubles; its numbers are of a `stream`."""
     import cma
 
-    points = sobol_design(problem.dim, problem.seed)
-    center = points[int(np.argmax([problem.in_cube(u)[0] for u in points]))]
     for part in count():
-        rng = np.random.default_rng([problem.seed, 5, part])
+        rng = np.random.default_rng([problem.seed, stream, part])
         settings = {
             "bounds": [0.0, 1.0],
             "popsize": (4 + int(3 * np.log(problem.dim))) * 2**part,
@@ -161,7 +165,7 @@ def _cma_es(problem: CountedProblem) -> None:
             "randn": lambda *shape, rng=rng: rng.standard_normal(shape),
             "verbose": -9,
         }
-        evolution = cma.CMAEvolutionStrategy(rng.random(problem.dim) if part else center, 0.25, settings)
+        evolution = cma.CMAEvolutionStrategy(rng.random(problem.dim) if part else start, 0.25, settings)
         while not evolution.stop():
             generation = np.clip(np.array(evolution.ask()), 0.0, 1.0)
             evolution.tell(list(generation), [-problem.in_cube(u)[0] for u in generation])

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from eign.arrays import Array
 from eign_lab.judge.many.cases import DESIGN, sobol_points
 from eign_lab.rivals import CountedProblem
-from eign_lab.rivals.programs import descend
+from eign_lab.rivals.programs import descend, evolve
 
 _FIRST_STEP: Final = 0.25
 
@@ -68,19 +68,4 @@ def adam(problem: CountedProblem) -> None:
 
 def cma_es(problem: CountedProblem) -> None:
     """CMA-ES from the centre with a population that doubles at each restart; values alone."""
-    import cma
-
-    for part in count():
-        rng = np.random.default_rng([problem.seed, 10, part])
-        settings = {
-            "bounds": [0.0, 1.0],
-            "popsize": (4 + int(3 * np.log(problem.dim))) * 2**part,
-            "seed": np.nan,
-            "randn": lambda *shape, rng=rng: rng.standard_normal(shape),
-            "verbose": -9,
-        }
-        start = rng.random(problem.dim) if part else np.full(problem.dim, 0.5)
-        evolution = cma.CMAEvolutionStrategy(start, 0.25, settings)
-        while not evolution.stop():
-            generation = np.clip(np.array(evolution.ask()), 0.0, 1.0)
-            evolution.tell(list(generation), [-problem.in_cube(u)[0] for u in generation])
+    evolve(problem, np.full(problem.dim, 0.5), stream=10)

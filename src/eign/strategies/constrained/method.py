@@ -188,7 +188,7 @@ def _has_ended(memory: Memory, outputs: Outputs, center: int, run: Run, step: Lo
     if step.value > goal:
         return False
     far = local_step(outputs, center, max(_OUTLOOK, run.radius), memory.penalty)
-    variance = float(outputs.objective.model.moments(torch.from_numpy(far.x[None].copy()))[1][0])
+    variance = float(outputs.moments(far.x[None], gradients=False).variance[0, 0])
     return far.value + _HOPE * np.sqrt(variance) < goal + _SMALL or nearest(optima, far.x)[1] < _SAME_OPTIMUM
 
 

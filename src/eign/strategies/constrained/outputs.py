@@ -76,10 +76,12 @@ class Outputs:
 
     @cached_property
     def tolerances(self) -> Array:
-        """What 1 scale of each constraint is in the units of its model, `m`."""
-        models = self.models[1:]
-        slopes = [1.0 if one is None else float(one.fit.output.slope(np.array(0.0))) for one in models]
-        return np.array(slopes) * self.standing.scales
+        """What 1 scale of each constraint is in the units of its model at the limit, `m`."""
+        standing = self.standing
+        limits = np.where(np.isfinite(standing.upper), standing.upper, standing.lower)
+        pairs = zip(self.models[1:], limits, strict=True)
+        slopes = [1.0 if one is None else float(one.fit.output.slope(np.array(limit))) for one, limit in pairs]
+        return np.array(slopes) * standing.scales
 
     @cached_property
     def told(self) -> Array:
@@ -190,8 +192,8 @@ def fit_outputs(
         if not output.has_y.any():
             models.append(None)
             continue
-        seen, chosen = (output, options) if k == 0 else (_without_failures(output), {**options, "compress": False})
-        models.append(fitted(seen, before, standing.decades, chosen, settings))
+        seen = output if k == 0 else _without_failures(output)
+        models.append(fitted(seen, before, standing.decades, options, settings))
     fits = [None if model is None else model.fit.to_json() for model in models]
     return Outputs(tuple(models), standing), fits
 

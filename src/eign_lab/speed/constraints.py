@@ -27,7 +27,7 @@ TOLD: Final = 100
 class SuggestionCosts(NamedTuple):
     """Seconds of consecutive suggestions with m constraints."""
 
-    count: int
+    constraints: int
     seconds: Sequence[float]
 
     @property

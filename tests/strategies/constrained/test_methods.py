@@ -8,8 +8,8 @@ from eign import Optimizer
 from eign.arrays import Array
 from eign.constraints import Limits
 from eign.data import Observations
-from eign.strategies.constrained.method import _continued
 from eign.strategies.constrained.memory import Memory, Run
+from eign.strategies.constrained.method import _continued
 from eign.strategies.constrained.outputs import fit_outputs
 from eign.strategies.constrained.standing import Standing
 from eign.study.handle import handle, restore, snapshot

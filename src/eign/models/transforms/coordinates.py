@@ -57,7 +57,7 @@ class Coordinates:
         return to_unit(Observations(data.x + self._low, data.y, data.grad, data.y_var, data.grad_var), self._box)
 
     def slopes(self, gradient: Array, x: Array) -> Array:
-        """Derivatives by these coordinates as derivatives by those of the cube, at points of the cube, `n x ... x d`."""
+        """Derivatives by these coordinates as derivatives by those of the cube, at points of the cube, `n x d`."""
         return gradient if self._box is None else self._box.times_unit_scale(gradient, x + self._low, power=-1)
 
     def log_jacobian(self, data: Observations) -> float:

@@ -193,6 +193,21 @@ class Observations:
         finite = kept._finite()
         return finite.with_constraints([each._finite() for each in kept.constraints]) if kept.constraints else finite
 
+    @property
+    def blank_where_failed(self) -> "Observations":
+        """The same rows, of which nothing is known where the value is infinite: one way to say that one failed."""
+        failed = np.isinf(self.y)
+        if not np.count_nonzero(failed):
+            return self
+
+        def blank(array: Array) -> Array:
+            return np.where(failed.reshape(-1, *(1,) * (array.ndim - 1)), np.nan, array)
+
+        made = self._of(self.x, *map(blank, self._arrays()[1:]))
+        if not self.constraints:
+            return made
+        return made.with_constraints([self._of(self.x, *map(blank, each._arrays()[1:])) for each in self.constraints])
+
     def to_json(self) -> dict[str, Any]:
         """Plain lists with None for NaN and the text "inf" or "-inf", from which `from_json` builds an equal object."""
         arrays = {name: _encoded(array.tolist()) for name, array in zip(_ARRAYS, self._arrays(), strict=True)}

@@ -3,9 +3,9 @@
 Each sequence has a number, and all that happens in it follows from that: a box (tiny, huge, logarithmic, with fixed
 coordinates), a method with options, then batches, points told out of order or never asked for, points told again,
 values and slopes over 600 decades, missing parts, failures, declared noise, points taken back, and copies that go on
-in the place of the study; for two of five studies whose method takes them, constraints, black-box and linear. A fault is
-an exception, a method that failed and was replaced, a warning of NumPy's, a suggestion that is no point of the box or
-violates a linear row by however little, an evaluation that is not in the history as it was told.
+in the place of the study; two of five studies whose method takes constraints have some, black-box and linear. A fault
+is an exception, a method that failed and was replaced, a warning of NumPy's, a suggestion that is no point of the box
+or violates a linear row by however little, an evaluation that is not in the history as it was told.
 
     python -m eign_lab.studies.random_sequences --count 10000 --results results/random_sequences.jsonl
     python -m eign_lab.studies.random_sequences --only 4711

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eign import Box, Observations, Optimizer, read_table, write_table
 from eign.constraints import Limits
-from eign.exchange.columns import names_of
+from eign.columns import names_of
 from eign.exchange.printing import plot_lines
 from eign.exchange.spec import SpecError, read_spec
 from eign.exchange.status import describe, summarize

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from eign.arrays import Array, whole_number
-from eign.checks import not_among
 from eign.constraints import FEASIBILITY_TOL, Limits, LinearRows
 from eign.evaluation import Jacobian, Task
 from eign.interrupts import orderly_end
@@ -19,6 +18,7 @@ from eign.strategies import strategy
 from eign.study.constraint_forms import Constraints, read_constraints
 from eign.study.definition import Seed, checked_budget
 from eign.study.gradient_check.check import GradientCheck
+from eign.study.habits import ARGUMENTS, explaining
 from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress
@@ -33,42 +33,24 @@ _SCIPY_OPTIONS: Final = {
     "maxiter": "budget=, a number of evaluations,",
     "disp": "progress=True",
 }
-# What arguments of other packages are called here.
-_ARGUMENTS_ELSEWHERE: Final = {
-    **dict.fromkeys(("rng", "random_state", "random_seed"), "seed="),
-    **dict.fromkeys(("maxiter", "maxfun", "maxfev", "max_evals", "n_calls", "n_iter", "n_trials"), "budget="),
-    **dict.fromkeys(("verbose", "disp"), "progress=True, or Python's logging of the logger 'eign'"),
-    **dict.fromkeys(("ftol", "gtol", "xtol", "atol", "rtol"), "tol="),
-    **dict.fromkeys(("n_jobs", "n_workers"), "workers="),
-    **dict.fromkeys(("hess", "hessp"), "nothing: no second derivatives are used"),
-    "integrality": "rounding inside the function, with NaN for that partial derivative",
-    "grad": "jac=",
-    "x_init": "x0=",
-    "maxtime": "timeout=, for one evaluation",
-}
 Search = TypeVar("Search", bound=Callable[..., OptimizeResult])
 
 
-def _explaining_habits(search: Search) -> Search:
-    """Who calls `minimize(f, x0, bounds=B)`, as in SciPy, or uses the words of another package, is told how to."""
-    known = inspect.signature(search).parameters
+def _explaining_order(search: Search) -> Search:
+    """Who calls `minimize(f, x0, bounds=B)`, as in SciPy, is told how to."""
 
     @wraps(search)
-    def explaining(*arguments: Any, **named: Any) -> OptimizeResult:
-        name = search.__name__
+    def explained(*arguments: Any, **named: Any) -> OptimizeResult:
         if len(arguments) > 1 and "bounds" in named:
-            raise TypeError(f"the bounds come second, a starting point by name: eign.{name}(fun, bounds, x0=x0, ...)")
-        for word in named:
-            if word in _ARGUMENTS_ELSEWHERE:
-                raise TypeError(f"{name}() has no argument {word!r}; it is {_ARGUMENTS_ELSEWHERE[word]} here")
-            if word not in known:
-                raise TypeError(not_among(f"{name}() has no argument", word, known))
+            call = f"eign.{search.__name__}(fun, bounds, x0=x0, ...)"
+            raise TypeError(f"the bounds come second, a starting point by name: {call}")
         return search(*arguments, **named)
 
-    return cast(Search, explaining)
+    return cast(Search, explained)
 
 
-@_explaining_habits
+@_explaining_order
+@explaining(ARGUMENTS)
 def minimize(
     fun: Callable[..., Any],
     bounds: Any,
@@ -151,7 +133,8 @@ def minimize(
     return _run(**locals(), maximizing=False)  # the signature is spelt out twice for editors, and forwarded once
 
 
-@_explaining_habits
+@_explaining_order
+@explaining(ARGUMENTS)
 def maximize(
     fun: Callable[..., Any],
     bounds: Any,
@@ -199,7 +182,7 @@ def _run(
     options: Mapping[str, Any] | None,
     resume: bool,
     check_gradients: GradientCheck,
-    timeout: float | None,
+    timeout: Any,
     polish: bool | int,
     constraints: Any,
     feasibility_tol: float,
@@ -210,6 +193,8 @@ def _run(
         raise ValueError(f"on_error={on_error!r}, expected 'raise' or 'fail'")
     if tol is not None and not (isinstance(tol, int | float) and 0.0 < tol < np.inf):
         raise ValueError(f"tol={tol!r}, expected a positive number or None")
+    if timeout is not None and not (isinstance(timeout, int | float) and 0.0 < timeout < np.inf):
+        raise ValueError(f"timeout={timeout!r}, expected a positive number of seconds for one evaluation, or None")
     for name in _SCIPY_OPTIONS.keys() & set(options or ()):
         raise ValueError(f"options: SciPy's {name} is {_SCIPY_OPTIONS[name].format((options or {})[name])} here")
     if resume and storage is None:

@@ -224,7 +224,7 @@ def status(
 def plot(
     study: StudyArgument,
     to: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a picture: .png, .pdf or .svg. Needs matplotlib.")
+        Path | None, typer.Option(metavar="FILE", help="Write a picture, .png, .pdf or .svg, or a page, .html.")
     ] = None,
 ) -> None:
     """Plot the values and the best so far: in the terminal, or with the gradient norms to a file."""

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eign import Box, Observations, Optimizer, read_table, write_table
-from eign.constraints import Limits
 from eign.columns import names_of
+from eign.constraints import Limits
 from eign.exchange.printing import plot_lines
 from eign.exchange.spec import SpecError, read_spec
 from eign.exchange.status import describe, summarize

@@ -158,7 +158,7 @@ class TestHabits:
         assert not hasattr(opt, "no_such_member")
 
     def test_what_is_not_at_the_front_door(self):
-        with pytest.raises(AttributeError, match="write from eign.integrations.optuna import GradientSampler"):
+        with pytest.raises(AttributeError, match=r"write from eign\.integrations\.optuna import GradientSampler"):
             _ = eign.GradientSampler
 
     def test_a_callback_that_is_none(self):

@@ -455,7 +455,7 @@ def _checked(
     if not isinstance(numbers, Mapping):
         raise TypeError(
             f"{what}: expected a dict from the names of parameters to numbers, "
-            f"{ {name: 0.5 for name in trial.params} or {'x': 0.5} }, got {numbers!r}"
+            f"{dict.fromkeys(trial.params, 0.5) or {'x': 0.5}}, got {numbers!r}"
         )
     unknown = [name for name in numbers if name not in trial.params]
     if unknown:

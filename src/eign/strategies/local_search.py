@@ -243,7 +243,7 @@ def _next_step(search: LocalSearch, path: _Path, data: Observations) -> _Step | 
     """The best step of the model; of the parabola if the model's promise is below its error; None without one."""
     x, gradient = data.x[path.center], -data.grad[path.center]
     free = ~(((x <= 0.0) & (gradient > 0.0)) | ((x >= 1.0) & (gradient < 0.0)))
-    if not (gradient[free] != 0.0).any():
+    if not np.vecdot(gradient[free], gradient[free]) > 0.0:  # none, or one whose square vanishes
         return None
     for shrinks in range(_SHRINKS):
         step = _bounded_step(search, path, data, free, shrink=0.25**shrinks, is_plain=shrinks > 0)

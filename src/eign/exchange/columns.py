@@ -46,7 +46,7 @@ def found_columns(
     for choices, name, free in zip(names.x, groups[0], box.free, strict=True):
         if free and name is None:
             raise ValueError(f"{source}: there is no column {choices[0]!r}; {shown}")
-    _refuse_lookalikes(header, names, box, source)
+    _refuse_lookalikes(header, names, box, source, constraints)
     if groups[1] == [None]:
         expected = " or ".join(map(repr, names.value[0]))
         raise ValueError(f"{source}: there is no column with the value, expected {expected}; {shown}")
@@ -60,7 +60,7 @@ def _found(choices: Sequence[str], header: Sequence[str], source: str) -> str | 
     return found[0] if found else None
 
 
-def _refuse_lookalikes(header: Sequence[str], names: Names, box: Box, source: str) -> None:
+def _refuse_lookalikes(header: Sequence[str], names: Names, box: Box, source: str, constraints: Sequence[str]) -> None:
     """A value or a derivative under another name must not be lost without a word."""
     known = set(names.known)
     unused = [choices for group in names.groups for choices in group if not set(choices) & set(header)]
@@ -68,8 +68,11 @@ def _refuse_lookalikes(header: Sequence[str], names: Names, box: Box, source: st
     for name in header:
         if name in known:
             continue
-        is_ours = name.startswith(("gradient_", "constraint_", "constraint[")) or _resembles(name, box)
-        close = nearest_name(name, [*absent, *old], cutoff=0.6 if is_ours else 0.8)
+        is_ours = name.startswith(("gradient_", "constraint_", "constraint[")) or _resembles(name, box, constraints)
+        # The name of a constraint alone is a small part of what its column is called.
+        close = nearest_name(
+            name, [*absent, *old], cutoff=0.4 if is_ours and names.constraints else 0.6 if is_ours else 0.8
+        )
         if is_ours or close is not None:
             hint = f"; did you mean {close!r}?" if close is not None else "."
             lacking = "" if names.constraints or "constraint" not in name else "; name the constraints of the study too"
@@ -79,24 +82,34 @@ def _refuse_lookalikes(header: Sequence[str], names: Names, box: Box, source: st
 def _expected(names: Names) -> str:
     x, value, gradient, value_variance, gradient_variance = (group[0] for group in names.written[:5])
     more = " and so on for each coordinate" if len(names.x) > 1 else ""
+    more += f", {names.written[5][0]} for a constraint" if names.constraints else ""
     return (
         f"Expected: {x} for the point, {value} for the value, {gradient} for its derivative, {value_variance} and "
         f"{gradient_variance} for the noise{more}"
     )
 
 
-def _resembles(name: str, box: Box) -> bool:
-    """Whether a name consists of words for a value or a gradient and of coordinates.
+def _resembles(name: str, box: Box, constraints: Sequence[str] = ()) -> bool:
+    """Whether a name consists of words for a value, a gradient or a constraint and of coordinates.
 
     >>> box = Box({"a": (0, 1)})
     >>> [_resembles(name, box) for name in ("Value", "grad_a", "df/da", "grad", "d", "comment", "grade")]
     [True, True, True, True, False, False, False]
+    >>> [_resembles(name, box, ["stress"]) for name in ("stress", "dstress/da", "stress_variance", "stress test")]
+    [True, True, True, False]
     """
     coordinates = {coordinate.casefold() for coordinate in coordinates_of(box)}
-    words = [word for word in re.split(r"[^0-9a-z]+", name.casefold()) if word]
+    words = _words(name)
     stems = {word if word in coordinates else re.sub(r"\d+$", "", word) for word in words}
     partials = {word for word in words if word[0] in "dg" and word[1:] in coordinates}
+    quantities = _WORDS | {word for constraint in constraints for word in _words(constraint)}
+    derived = {word for word in words if word[0] == "d" and word[1:] in quantities}
     rest = stems - coordinates - partials
     if box.names is None and re.fullmatch(r"(g|d|dx|df|dy)_?\d+", name.casefold()):
         return True  # g0, g1 beside x0, x1
-    return bool(words) and rest <= _WORDS | _SHORT_WORDS and bool(rest & _WORDS or partials or (rest and stems - rest))
+    is_said = rest & quantities or derived or partials or (rest and stems - rest)
+    return bool(words) and rest <= quantities | derived | _SHORT_WORDS and bool(is_said)
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in re.split(r"[^0-9a-z]+", name.casefold()) if word]

@@ -105,6 +105,7 @@ class TestHabits:
             ({"method": "L-BFGS-B"}, "there is no method 'L-BFGS-B'; did you mean 'l-bfgs'?"),
             ({"method": []}, r"there is no method \[\]. Known: "),
             ({"tol": "a"}, "tol='a', expected a positive number"),
+            ({"tol": True}, "tol=True, expected a positive number"),
             ({"options": {"maxfun": 100}}, "SciPy's maxfun is budget=100"),
         ],
     )
@@ -130,7 +131,7 @@ class TestHabits:
         with pytest.raises(TypeError, match=re.escape(message)):
             eign.minimize(bowl, BOUNDS, **arguments)
 
-    @pytest.mark.parametrize("timeout", ["3", 0, -1.0, np.nan, np.inf])
+    @pytest.mark.parametrize("timeout", ["3", True, 0, -1.0, np.nan, np.inf])
     def test_a_timeout_that_is_none(self, timeout):
         with pytest.raises(ValueError, match="expected a positive number of seconds for one evaluation"):
             eign.minimize(bowl, BOUNDS, timeout=timeout)
@@ -156,6 +157,20 @@ class TestHabits:
         with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}; here it is {here}")):
             getattr(opt, name)
         assert not hasattr(opt, "no_such_member")
+
+    def test_numbers_of_numpy(self):
+        settings = {"tol": np.float32(1e-3), "budget": np.int64(3), "method": "sobol"}
+        assert eign.minimize(bowl, BOUNDS, **settings).nfev == 3
+
+    def test_options_of_scipys_minimize(self, capsys):
+        def call(**options):
+            settings = {"method": eign.scipy_method, "jac": True, "bounds": BOUNDS}
+            return scipy.optimize.minimize(bowl, BOUNDS[0], **settings, options={**options, "method": "sobol"})
+
+        assert call(maxfun=3, disp=True).nfev == 3
+        assert "best" in capsys.readouterr().err
+        with pytest.raises(TypeError, match=r"maxiter counts iterations; write options=\{'budget': 8\}"):
+            call(maxiter=8)
 
     def test_what_is_not_at_the_front_door(self):
         with pytest.raises(AttributeError, match=r"write from eign\.integrations\.optuna import GradientSampler"):

@@ -1,6 +1,7 @@
 """One call for the whole search, with SciPy's signature and result."""
 
 import inspect
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import wraps
@@ -191,9 +192,9 @@ def _run(
     """Check everything, then evaluate until there is a reason to stop."""
     if on_error not in ("raise", "fail"):
         raise ValueError(f"on_error={on_error!r}, expected 'raise' or 'fail'")
-    if tol is not None and not (isinstance(tol, int | float) and 0.0 < tol < np.inf):
+    if tol is not None and not (_is_number(tol) and 0.0 < tol < np.inf):
         raise ValueError(f"tol={tol!r}, expected a positive number or None")
-    if timeout is not None and not (isinstance(timeout, int | float) and 0.0 < timeout < np.inf):
+    if timeout is not None and not (_is_number(timeout) and 0.0 < timeout < np.inf):
         raise ValueError(f"timeout={timeout!r}, expected a positive number of seconds for one evaluation, or None")
     for name in _SCIPY_OPTIONS.keys() & set(options or ()):
         raise ValueError(f"options: SciPy's {name} is {_SCIPY_OPTIONS[name].format((options or {})[name])} here")
@@ -242,6 +243,11 @@ def _run(
             polish=reserved,
         )
         return run.evaluate_all()
+
+
+def _is_number(given: Any) -> bool:
+    """A real number of Python's or NumPy's; True is none."""
+    return isinstance(given, numbers.Real) and not isinstance(given, bool)
 
 
 def _box(bounds: Any) -> Box:

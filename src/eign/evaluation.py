@@ -165,7 +165,8 @@ class Task:
             raise
         except SystemExit as error:
             # Of a solver's wrapper script, say: it ends the evaluation and not the run.
-            return Raised(RuntimeError(f"the function called sys.exit({'' if error.code is None else error.code!r})"))
+            code = "" if error.code is None else repr(error.code)
+            return Raised(RuntimeError(f"the function called sys.exit({code})"))
         except Exception as error:
             return Raised(error)
         return self._with_constraints(self._read(answer, gradient), constraints)

@@ -2,8 +2,8 @@
 
 import inspect
 import numbers
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
@@ -213,7 +213,8 @@ def _run(
     with (
         orderly_end(),
         hire(workers, task, timeout=timeout) as hired,
-        study(
+        _used_here(
+            study,
             box,
             method=method,
             seed=seed,
@@ -243,6 +244,17 @@ def _run(
             polish=reserved,
         )
         return run.evaluate_all()
+
+
+@contextmanager
+def _used_here(study: Callable[..., Optimizer], box: Box, **settings: Any) -> Iterator[Optimizer]:
+    """The study for as long as the run takes; afterwards nobody has it who could close it, whatever went wrong."""
+    optimizer = study(box, **settings)
+    try:
+        with optimizer:
+            yield optimizer
+    finally:
+        handle(optimizer).abandon()
 
 
 def _is_number(given: Any) -> bool:

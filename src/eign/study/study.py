@@ -202,6 +202,11 @@ class Study:
         if self.file is not None:
             self.file.close()
 
+    def abandon(self) -> None:
+        """Let others have the study's file, also where something told could not be written to it."""
+        if self.file is not None:
+            self.file.abandon()
+
     def best_row(self) -> int:
         """The row of the best feasible point observed, else of the least violated; with noise, by posterior means.
 

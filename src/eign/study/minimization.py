@@ -102,9 +102,10 @@ def minimize(
         storage: A file to keep the study in: each point and each answer is on the disk before the run goes on.
         tol: Stop when the projected gradient at the best point (unit cube) and what the method expects of its last
             d + 1 points are at most `tol` times the spread of the values, and the last 5 (d + 1) evaluations gained
-            no more than that; 1e-4 is a good start. A few huge values do not count for the spread. A method that
-            expects no improvement is judged by the others alone, and so is a function without gradients. With
-            constraints the KKT residual takes the place of the projected gradient, and x has to be feasible.
+            no more than that; 1e-6 is a good start. It is no proof: a basin of which the method knows nothing is no
+            reason to go on. A few huge values do not count for the spread. A method that expects no improvement is
+            judged by the others alone, and so is a function without gradients. With constraints the KKT residual takes
+            the place of the projected gradient, and x has to be feasible.
         on_error: What to do when `fun` raises: "raise", with the result so far as the exception's `partial_result`,
             or "fail" to record a failed evaluation and go on.
         progress: Show a bar with best value, gradient norm, evaluations, how many are running, and time left.

@@ -202,6 +202,11 @@ class Study:
         if self.file is not None:
             self.file.close()
 
+    def abandon(self) -> None:
+        """Let others have the study's file, also where something told could not be written to it."""
+        if self.file is not None:
+            self.file.abandon()
+
     def best_row(self) -> int:
         """The row of the best feasible point observed, else of the least violated; with noise, by posterior means.
 
@@ -260,7 +265,7 @@ class Study:
         """What the method believes of f and looks for next; changes nothing."""
         method, state = self.strategy, self.state
         with pinned_threads():
-            return method.belief(state, self.data, self.pending.units)
+            return method.belief(state, self.data.blank_where_failed, self.pending.units)
 
     def _estimates(self) -> Array:
         """What f is believed to be at the points told; the values, unless they scatter."""
@@ -268,7 +273,7 @@ class Study:
             return self.data.y
         method, state = self.strategy, self.state
         with pinned_threads():
-            return method.estimates(state, self.data)
+            return method.estimates(state, self.data.blank_where_failed)
 
     def _record(self, event: Event, state: State) -> None:
         """The one way in which anything changes: the event is written, and what follows from it is updated.
@@ -342,7 +347,7 @@ class Study:
         """What the method proposes. If it fails, which is a bug, the study goes on with points that fill the space."""
         try:
             with pinned_threads():
-                return self.strategy.propose(state, self.data, pending, count)
+                return self.strategy.propose(state, self.data.blank_where_failed, pending, count)
         except (
             ArithmeticError,
             AssertionError,

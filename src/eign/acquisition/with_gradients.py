@@ -5,7 +5,6 @@ and the result is multiplied by std(y): alpha has no units, and alpha = 0 gives 
 `JointGradientGP` they use the full covariance of f and its gradient; EI-GN is then the paper's dEI-GN.
 """
 
-import warnings
 from abc import abstractmethod
 from typing import Final, NamedTuple, Self, final
 
@@ -30,6 +29,7 @@ from eign.models.independent.pullback import ProcessStack
 from eign.models.joint.pullback import JointEvaluator
 from eign.models.surrogates import Surrogate
 from eign.models.tensors import as_array
+from eign.notices import warn_user
 from eign.numerics.cholesky import cholesky_of_each
 
 SAMPLES: Final = 256
@@ -275,11 +275,9 @@ class EIgBound(TwoTermAcquisition):
         """As for all acquisitions, with a word of warning: the maximum may be a pending point."""
         super().set_X_pending(X_pending)
         if X_pending is not None:
-            warnings.warn(
+            warn_user(
                 "EIgBound is largest at a pending point where it promises no gain, so that the next point may repeat "
-                "it; take EIg or EIGN for several points in turn",
-                UserWarning,
-                stacklevel=2,
+                "it; take EIg or EIGN for several points in turn"
             )
 
     def __init__(

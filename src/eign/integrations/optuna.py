@@ -8,7 +8,6 @@ on it.
 import secrets
 import threading
 import time
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, final
 
@@ -26,6 +25,7 @@ except ImportError as error:
 
 from eign.arrays import Array
 from eign.integrations.mirror import Mirror, Numbers, ReportedTrial
+from eign.notices import warn_user
 from eign.space import Box
 from eign.strategies import strategy
 from eign.study import Optimizer
@@ -342,7 +342,7 @@ class GradientSampler(BaseSampler):
     def _warn_once(self, about: str, message: str) -> None:
         if about not in self._warned:
             self._warned.add(about)
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warn_user(message)
 
 
 def _check_study(study: Study) -> None:

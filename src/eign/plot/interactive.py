@@ -106,7 +106,7 @@ def _place(names: Sequence[str], x: Array, reason: str) -> str:
 
 
 def _chosen(texts: Sequence[str], rows: Mask) -> list[str]:
-    return [texts[row] for row in np.flatnonzero(rows)]
+    return [texts[row] for row in np.flatnonzero(rows).tolist()]
 
 
 def _traces(

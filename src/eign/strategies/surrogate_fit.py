@@ -6,7 +6,6 @@ works in the units of y altogether.
 """
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -17,6 +16,7 @@ from eign.data import Observations, Standardization, standardize_independent
 from eign.models import Hyperparameters, IndependentGradientGP, JointGradientGP, fit
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.surrogates import Kind, Surrogate, appended, rows_of, within_row_budget
+from eign.notices import warn_user
 from eign.strategies.magnitudes import Computable
 from eign.strategies.strategy import State
 
@@ -109,12 +109,11 @@ def _jitters(state: State, fitted: Hyperparameters, count: int) -> list[list[flo
     """The list in the memory with the jitter of this fit, and a warning when first that is as large as noise."""
     known, jitter = list(state.memory.get("jitter", ())), float(fitted.jitter.max())
     if jitter >= _REMARKABLE_JITTER > max((one for _, one in known), default=0.0):
-        warnings.warn(
+        warn_user(
             f"the covariance matrix of {count} observations is nearly singular, and the model takes each to have noise "
             f"of {jitter:g} of their variance. Are points repeated with different values? Then tell the variance of "
             'the noise, or use options={"noise": "learn"}.',
             RuntimeWarning,
-            stacklevel=2,
         )
     return known if known and known[-1][1] == jitter else [*known, [count, jitter]]
 

@@ -124,10 +124,13 @@ def main() -> None:
     if arguments.only is not None:
         print(run_study(arguments.only))
         return
-    done: list[dict[str, object]] = []
+    done: list[dict[str, object]] = []  # lines of several processes may be in one file, in any order
     if arguments.results is not None and arguments.results.exists():
         done = [json.loads(line) for line in arguments.results.read_text().splitlines()]
-    for block in range(arguments.first // BLOCK + len(done), -(-arguments.count // BLOCK)):
+    seen = {line["block"] for line in done}
+    for block in range(arguments.first // BLOCK, -(-arguments.count // BLOCK)):
+        if block in seen:
+            continue
         start = time.perf_counter()
         found = [run_study(block * BLOCK + i) for i in range(BLOCK)]
         faults = {block * BLOCK + i: one[2] for i, one in enumerate(found) if one[2] is not None}
@@ -138,7 +141,6 @@ def main() -> None:
             "faults": faults,
             "seconds": round(time.perf_counter() - start, 1),
         }
-        done.append(line)
         if arguments.results is not None:
             with arguments.results.open("a") as file:
                 file.write(json.dumps(line) + "\n")

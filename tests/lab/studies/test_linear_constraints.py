@@ -31,13 +31,12 @@ def test_several_processes_share_the_numbers_and_each_goes_on_where_it_stopped(m
     monkeypatch.setattr(linear_constraints, "BLOCK", 2)
     monkeypatch.setattr(linear_constraints, "run_study", lambda number: (run.append(number), ("sobol", 3, None))[1])
     results = tmp_path / "results.jsonl"
-    for count in ("6", "8"):
-        monkeypatch.setattr("sys.argv", ["", "--first", "4", "--count", count, "--results", str(results)])
+    for first, count in (("4", "6"), ("4", "8"), ("0", "8")):
+        monkeypatch.setattr("sys.argv", ["", "--first", first, "--count", count, "--results", str(results)])
         linear_constraints.main()
-    assert run == [4, 5, 6, 7]
+    assert run == [4, 5, 6, 7, 0, 1, 2, 3]
     lines = [json.loads(line) for line in results.read_text().splitlines()]
     assert [(line["block"], line["studies"], line["points"]) for line in lines] == [
-        (2, {"sobol": 2}, 6),
-        (3, {"sobol": 2}, 6),
+        (block, {"sobol": 2}, 6) for block in (2, 3, 0, 1)
     ]
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert len(capsys.readouterr().out.splitlines()) == 4

@@ -9,6 +9,7 @@ _README = Path(__file__).parents[1] / "README.md"
 _ELSEWHERE = {
     "results/auto/auto-report.svg": "figures/auto.svg",
     "results/auto/auto-report.md": "auto.md#how-good-it-is",
+    "results/constrained/auto-report.md": "constraints_method.md#measured",
 }
 
 

@@ -12,10 +12,11 @@ from botorch.sampling.base import MCSampler
 from torch import Tensor
 
 from eign.arrays import Array
-from eign.data import Observations, Standardization
+from eign.data import Observations
 from eign.models.posteriors import ValuePosterior, condition_normal
 from eign.models.stored_state import WORDS, as_tensors, check_words, read_numbers, read_units
 from eign.models.tensors import as_double, as_observations, as_points
+from eign.standardization import Standardization
 
 
 class ValueModel(Model, ABC):

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eign.arrays import Array
-from eign.data import Observations, Standardization
+from eign.data import Observations
 from eign.models import JointGradientGP
 from eign.models.derivative_kernels import SELECTABLE
 from eign.models.incumbent import Incumbent, incumbent
@@ -33,6 +33,7 @@ from eign.models.selection.settings import ModelSettings
 from eign.models.surrogates import Kind, rows_of, with_stand_ins, within_row_budget
 from eign.models.transforms.coordinates import Coordinates
 from eign.models.transforms.output import Output, outputs
+from eign.standardization import Standardization
 
 Noise = float | Literal["learn"]
 """A variance in the model's units, or to be learned."""

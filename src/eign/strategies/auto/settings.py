@@ -39,7 +39,7 @@ class Settings:
     design: int = 2
     blind_design: int = 3
     small: float = 1e-3
-    memory: float = 0.6
+    memory: float = 0.95
     starts: int = 8
     candidates: int = 256
     basin: float = 0.05

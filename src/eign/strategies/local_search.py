@@ -271,7 +271,7 @@ def _next_step(search: LocalSearch, path: _Path, data: Observations) -> _Step | 
 def _bounded_step(
     search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, *, shrink: float, is_plain: bool
 ) -> _Step:
-    """The better of two steps within the bounds: one that ends at the first bound it meets, and one along the bounds."""
+    """The better of two steps within the bounds: one that ends at the first bound it meets, and one along bounds."""
     x = data.x[path.center]
     metric, radius, _ = region = _region(search, path, data, free, shrink)
     parabola = LocalModel(metric.gradients(-data.grad[path.center]))

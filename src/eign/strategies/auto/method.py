@@ -111,7 +111,7 @@ def _jump(state: State, data: Observations, pending: Array) -> Step | None:
 
 
 def _credited(step: Step, memory: Memory) -> float:
-    return memory.credit(step.reason) * step.gain
+    return memory.credit.get(step.reason, 1.0) * step.gain
 
 
 def _is_worth_it(step: Step, memory: Memory) -> bool:
@@ -148,7 +148,7 @@ def _global_step(model: SelectedModel, state: State, data: Observations) -> tupl
     is_searched = _is_searched(state, data)
     best = model.incumbent.best_f + SETTINGS.small * is_searched
     target = LogEI(model.model, best)
-    guess = best_along_coordinates(target.evaluate, model.incumbent.x.numpy(), places=33)
+    guess = best_along_coordinates(target.evaluate, model.incumbent.x.numpy(), places=SETTINGS.line)
     found = maximize(
         target,
         seed=int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0]),

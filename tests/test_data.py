@@ -450,3 +450,17 @@ def test_the_chain_rule_is_the_same_for_constraints():
     back = to_unit(user, box)
     # The quotient and the product of each partial derivative round once each.
     np.testing.assert_allclose(back.constraints[0].grad, obs.constraints[0].grad, rtol=1e-14)
+
+
+def test_failed_rows_are_blank_in_one_way():
+    """An infinite value says that the evaluation failed; nothing else of its row counts, of no output."""
+    limit = Observations([[0.1], [0.2]], [1.0, 2.0], [[3.0], [4.0]])
+    told = Observations(limit.x, [5.0, np.inf], [[6.0], [7.0]], [0.1, 0.2], constraints=[limit])
+    blank = told.blank_where_failed
+    assert blank.failed.tolist() == told.failed.tolist() == [False, True]
+    np.testing.assert_array_equal(blank.y, [5.0, np.nan])
+    np.testing.assert_array_equal(blank.grad, [[6.0], [np.nan]])
+    np.testing.assert_array_equal(blank.y_var, [0.1, np.nan])
+    np.testing.assert_array_equal(blank.constraints[0].y, [1.0, np.nan])
+    np.testing.assert_array_equal(blank.constraints[0].grad, [[3.0], [np.nan]])
+    assert told[:1].blank_where_failed == told[:1]

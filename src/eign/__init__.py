@@ -54,6 +54,16 @@ _HOMES = {
     "scipy_method": "eign.integrations.scipy",
     "write_table": "eign.exchange",
 }
+# What users look for here that is elsewhere, or has another name.
+_ELSEWHERE = {
+    "GradientSampler": "from eign.integrations.optuna import GradientSampler",
+    "Command": "from eign.integrations.command import Command",
+    "create_study": "eign.Optimizer(bounds), or eign.minimize(fun, bounds)",
+    "Study": "eign.Optimizer(bounds)",
+    "view": "eign.Optimizer.view(file)",
+    "resume": "eign.Optimizer.resume(file)",
+    "load_study": "eign.Optimizer.resume(file)",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -62,6 +72,8 @@ def __getattr__(name: str) -> object:
         return import_module(f"eign.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in _ELSEWHERE:
+        raise AttributeError(f"module 'eign' has no attribute {name!r}; write {_ELSEWHERE[name]}")
     raise AttributeError(f"module 'eign' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 

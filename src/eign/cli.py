@@ -224,7 +224,7 @@ def status(
 def plot(
     study: StudyArgument,
     to: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a picture: .png, .pdf or .svg. Needs matplotlib.")
+        Path | None, typer.Option(metavar="FILE", help="Write a picture, .png, .pdf or .svg, or a page, .html.")
     ] = None,
 ) -> None:
     """Plot the values and the best so far: in the terminal, or with the gradient norms to a file."""
@@ -291,10 +291,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "--debug" in arguments:
             raise
         # Wrong usage carries its own exit code and message; everything else is an error of the command.
-        message = error.format_message() if hasattr(error, "format_message") else str(error)
+        message = error.format_message() if hasattr(error, "format_message") else _text(error)
         notes = [note for note in getattr(error, "__notes__", ()) if not note.startswith("in the worker: ")]
         return _report("\n".join([message or type(error).__name__, *notes]), code=getattr(error, "exit_code", 1))
     return _report("interrupted", code=130) if code == 130 else code or 0
+
+
+def _text(error: Exception) -> str:
+    """What an error says; of the system's errors the file and the reason, without a number and quotes."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror and len(error.args) == 2:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _check_exists(study: Path) -> None:

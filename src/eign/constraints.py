@@ -190,7 +190,8 @@ def violation(values: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
     """max(lower - c, c - upper, 0), entry by entry; NaN where c is not known, an infinite one included."""
     values, lower, upper = np.asarray(values, dtype=np.float64), np.asarray(lower), np.asarray(upper)
     known = np.where(np.isfinite(values), values, np.nan)
-    return np.asarray(np.maximum(np.maximum(lower - known, known - upper), 0.0))
+    with np.errstate(over="ignore"):  # farther away than the largest float
+        return np.asarray(np.maximum(np.maximum(lower - known, known - upper), 0.0))
 
 
 def is_feasible(values: ArrayLike, lower: ArrayLike, upper: ArrayLike, tol: ArrayLike = 0.0) -> Mask:
@@ -244,10 +245,11 @@ def best_row(y: Array, excess: Array, tol: float) -> int:
 def _scale(values: Array, lower: float, upper: float) -> float:
     fewest, most = _FIRST_VALUES
     first = values[np.isfinite(values)][:most]
-    distance = np.minimum(np.abs(first - lower), np.abs(first - upper))
     size = max(abs(limit) for limit in (lower, upper, 0.0) if math.isfinite(limit))
-    counts = range(min(fewest, len(distance)), len(distance) + 1)
-    tried = (max(float(np.median(distance[:k])) for k in counts), float(distance.max())) if len(distance) else ()
+    with np.errstate(over="ignore"):  # an infinite scale is none
+        distance = np.minimum(np.abs(first - lower), np.abs(first - upper))
+        counts = range(min(fewest, len(distance)), len(distance) + 1)
+        tried = (max(float(np.median(distance[:k])) for k in counts), float(distance.max())) if len(distance) else ()
     return next((scale for scale in (*tried, size) if 0.0 < scale < math.inf), 1.0)
 
 

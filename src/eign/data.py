@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eign.arrays import LARGEST, Array, Factor, Mask, as_floats, read_only, times_power
+from eign.columns import names_of
 from eign.space import Box
 
 if TYPE_CHECKING:
@@ -193,6 +194,21 @@ class Observations:
         finite = kept._finite()
         return finite.with_constraints([each._finite() for each in kept.constraints]) if kept.constraints else finite
 
+    @property
+    def blank_where_failed(self) -> "Observations":
+        """The same rows, of which nothing is known where the value is infinite: one way to say that one failed."""
+        failed = np.isinf(self.y)
+        if not np.count_nonzero(failed):
+            return self
+
+        def blank(array: Array) -> Array:
+            return np.where(failed.reshape(-1, *(1,) * (array.ndim - 1)), np.nan, array)
+
+        made = self._of(self.x, *map(blank, self._arrays()[1:]))
+        if not self.constraints:
+            return made
+        return made.with_constraints([self._of(self.x, *map(blank, each._arrays()[1:])) for each in self.constraints])
+
     def to_json(self) -> dict[str, Any]:
         """Plain lists with None for NaN and the text "inf" or "-inf", from which `from_json` builds an equal object."""
         arrays = {name: _encoded(array.tolist()) for name, array in zip(_ARRAYS, self._arrays(), strict=True)}
@@ -219,32 +235,33 @@ class Observations:
         return cls(x, *others, constraints=outputs)
 
     def columns(self, names: Sequence[str] | None = None, constraints: Sequence[str] | None = None) -> dict[str, Array]:
-        """As columns of a table: coordinates, `y`, `d_` and the name for gradients, `_var` after it for variances.
+        """As columns of a table, in the words of tables in files: see `eign.columns`.
 
-        Those of a constraint follow, with its name and a dot before them: `stress.y`, `stress.d_width`. Gradients and
-        variances are left out where none is known. Without names the coordinates are x0, x1 and so on, and the
-        constraints c0, c1.
+        Gradients and variances are left out where none is known. Without names the coordinates are x0, x1 and so on,
+        and the constraints c0, c1.
 
         >>> list(Observations([[0.1, 0.2]], [3.0], [[1.0, None]]).columns(["width", "height"]))
-        ['width', 'height', 'y', 'd_width', 'd_height']
+        ['width', 'height', 'value', 'gradient_width', 'gradient_height']
+
+        Raises:
+            ValueError: the names are too few, or leave none for another column.
         """
-        named = column_names(self.dim, names)
-        arrays = (self.x, self.y[:, None], self.grad, self.y_var[:, None], self.grad_var)
-        optional = {2, 3, 4}
-        found = {
+        given = [f"x{i}" for i in range(self.dim)] if names is None else list(names)
+        if len(given) != self.dim:
+            raise ValueError(f"expected {self.dim} names, one for each coordinate, got {given}")
+        limited = [f"c{i}" for i in range(len(self.constraints))] if constraints is None else list(constraints)
+        if len(limited) != len(self.constraints):
+            raise ValueError(f"expected {len(self.constraints)} names of constraints, got {limited}")
+        arrays = [self.x]
+        for each in (self, *self.constraints):
+            arrays += [each.y[:, None], each.grad, each.y_var[:, None], each.grad_var]
+        always = 2  # the point and its value
+        return {
             name: array[:, i]
-            for which, (group, array) in enumerate(zip(named, arrays, strict=True))
-            if which not in optional or not np.isnan(array).all()
+            for which, (group, array) in enumerate(zip(names_of(given, limited).written, arrays, strict=True))
+            if which < always or not np.isnan(array).all()
             for i, name in enumerate(group)
         }
-        labels = [f"c{i}" for i in range(len(self.constraints))] if constraints is None else constraints
-        for label, each in zip(labels, self.constraints, strict=True):
-            own = each.columns(names)
-            further = {f"{label}.{name}": column for name, column in own.items() if name not in named[0]}
-            if taken := further.keys() & found.keys():
-                raise ValueError(f"two columns would be called {min(taken)!r}; give the constraint another name")
-            found |= further
-        return found
 
     def to_frame(
         self, names: Sequence[str] | None = None, constraints: Sequence[str] | None = None
@@ -334,25 +351,6 @@ def constraint_gradients(obs: Observations) -> Array:
     if not obs.constraints:
         return np.empty((len(obs), 0, obs.dim))
     return np.stack([each.grad for each in obs.constraints], axis=1)
-
-
-def column_names(dim: int, names: Sequence[str] | None = None) -> tuple[list[str], ...]:
-    """Names of the columns for x, y, grad, y_var and grad_var.
-
-    >>> column_names(1)
-    (['x0'], ['y'], ['d_x0'], ['y_var'], ['d_x0_var'])
-
-    Raises:
-        ValueError: two columns would have the same name.
-    """
-    given = [f"x{i}" for i in range(dim)] if names is None else list(names)
-    if len(given) != dim:
-        raise ValueError(f"expected {dim} names, one for each coordinate, got {given}")
-    groups = (given, ["y"], [f"d_{name}" for name in given], ["y_var"], [f"d_{name}_var" for name in given])
-    flat = [name for group in groups for name in group]
-    if twice := [name for name in given if flat.count(name) > 1]:
-        raise ValueError(f"a coordinate cannot be called {twice[0]!r} in a table: that column is taken")
-    return groups
 
 
 def to_unit(obs: Observations, box: Box) -> Observations:

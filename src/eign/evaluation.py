@@ -90,7 +90,8 @@ class ConstraintFunction:
             raise AnswerError(f"{what}: {error}") from None
         count = len(self.names)
         if values.shape != (count,):
-            advice = f"give {count} numbers, or limits for each: NonlinearConstraint(fun, [lower, ...], [upper, ...])"
+            expected = "1 number" if count == 1 else f"{count} numbers"
+            advice = f"give {expected}, or limits for each: NonlinearConstraint(fun, [lower, ...], [upper, ...])"
             raise AnswerError(f"{what}: the function returned values of shape {values.shape}; {advice}")
         if slopes is not None and len(slopes) != count:
             expected = f"({count}, d)" if count > 1 else "(d,)"
@@ -165,7 +166,8 @@ class Task:
             raise
         except SystemExit as error:
             # Of a solver's wrapper script, say: it ends the evaluation and not the run.
-            return Raised(RuntimeError(f"the function called sys.exit({'' if error.code is None else error.code!r})"))
+            code = "" if error.code is None else repr(error.code)
+            return Raised(RuntimeError(f"the function called sys.exit({code})"))
         except Exception as error:
             return Raised(error)
         return self._with_constraints(self._read(answer, gradient), constraints)
@@ -187,9 +189,15 @@ class Task:
         if isinstance(answer, Evaluation):
             given = answer
         else:
-            given = Evaluation(*_pair(answer)) if self.jac is True else Evaluation(answer)
+            given = Evaluation(*_pair(answer, outputs=self.outputs)) if self.jac is True else Evaluation(answer)
         if callable(self.jac):
             given = replace(given, gradient=gradient)
+        if self.outputs and not isinstance(answer, Evaluation) and np.isfinite(_number(given.value, "value")):
+            limited = ", ".join(f"{name!r}: ..." for name in self.outputs[:3])
+            raise AnswerError(
+                "the limits in constraints= are of what the function returns, and it returned none: return "
+                f"eign.Evaluation(value, gradient, constraints={{{limited}}})"
+            )
         # Who has a gradient and no value says so by an `Evaluation`; zeros beside NaN are what a solver leaves behind.
         failed = not isinstance(answer, Evaluation) and not np.isfinite(_number(given.value, "value"))
         if not self.jac or failed:
@@ -271,9 +279,11 @@ def _unpacked(packed: bytes) -> Raised:
     return Raised(cloudpickle.loads(packed))
 
 
-def _pair(answer: Any) -> tuple[Any, Any]:
+def _pair(answer: Any, *, outputs: tuple[str, ...] = ()) -> tuple[Any, Any]:
     if isinstance(answer, tuple | list) and len(answer) == 2:
         return answer[0], answer[1]
+    if outputs and isinstance(answer, tuple | list):
+        raise TypeError(f"return eign.Evaluation(value, gradient, constraints=...), got {len(answer)} objects")
     raise TypeError(
         f"return (value, gradient) or pass jac=None: with jac=True the function returned {type(answer).__name__}"
     )

@@ -116,6 +116,8 @@ def test_a_refit_in_place_is_seen():
     )
 
 
+# A test of its own has this warning.
+@pytest.mark.filterwarnings("ignore:EIgBound is largest at a pending point:UserWarning")
 class TestPending:
     @pytest.mark.parametrize("name", ["independent", "joint"])
     @pytest.mark.parametrize(
@@ -168,6 +170,23 @@ class TestPending:
         assert acquisition.evaluate(pending.numpy()) < 1e-3 * before
         acquisition.set_X_pending(None)
         np.testing.assert_array_equal(acquisition.evaluate(pending.numpy()), before)
+
+    @pytest.mark.parametrize("name", ["independent", "joint"])
+    @pytest.mark.parametrize("build", [EIGN, EIg])
+    def test_no_point_is_found_twice(self, name, build):
+        """Also where nothing more is promised: three points, the best place among those told already."""
+        model = surrogate(name, d=D)
+        acquisition = build(model, *incumbent(model)[1:])
+        cube = torch.tensor([[0.0] * D, [1.0] * D], dtype=torch.float64)
+        torch.manual_seed(0)
+        found, _ = optimize_acqf(acquisition, cube, q=3, num_restarts=2, raw_samples=16, sequential=True)
+        assert torch.pdist(found).min() > 1e-4
+
+    def test_the_bound_says_that_it_may_repeat_a_pending_point(self):
+        model = surrogate("joint", d=D)
+        acquisition = EIgBound(model, *incumbent(model)[1:])
+        with pytest.warns(UserWarning, match="take EIg or EIGN for several points in turn"):
+            acquisition.set_X_pending(random_points(1, D))
 
     def test_the_model_for_many_parameters_takes_them_too(self):
         model, pending = fit(SpannedGradientGP(*observe(8, D))), random_points(1, D)

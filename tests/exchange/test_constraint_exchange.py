@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eign import Box, Observations, Optimizer, read_table, write_table
+from eign.columns import names_of
 from eign.constraints import Limits
-from eign.exchange.columns import names_of
 from eign.exchange.printing import plot_lines
 from eign.exchange.spec import SpecError, read_spec
 from eign.exchange.status import describe, summarize
@@ -84,6 +84,13 @@ def test_no_two_columns_have_one_name(coordinates, constraints):
     [
         ("a,b,value,constraint_stres", "'constraint_stres' is unknown; did you mean 'constraint_stress'"),
         ("a,b,value,constraint_stress,constraint[stress]", "mean the same"),
+        (
+            "a,b,value,stress",
+            "'stress' is unknown; did you mean 'constraint_stress'.*constraint_stress for a constraint",
+        ),
+        ("a,b,value,Stress_gradient_a", "did you mean 'constraint_stress_gradient_a'"),
+        ("a,b,value,dstress_da", "'dstress_da' is unknown"),
+        ("a,b,value,dvalue_da", "'dvalue_da' is unknown"),
     ],
 )
 def test_columns_that_are_wrong(tmp_path, header, message):
@@ -185,6 +192,12 @@ def test_status_shows_what_is_violated(tmp_path):
     assert "x infeasible" in text
 
 
+def test_a_plot_shows_infeasible_values_where_the_best_has_not_changed():
+    lines = plot_lines([3.0, 2.0, None, 1.0], maximize=False, feasible=[True, False, True, False])
+    assert "".join(lines[1:-2]).count("x") == 2
+    assert "".join(lines[1:-2]).count("*") == 4
+
+
 def test_a_plot_counts_feasible_values_alone_unless_there_are_none():
     lines = plot_lines([1.0, 5.0, 4.0], maximize=False, feasible=[False, True, True])
     assert lines[-1].endswith("* best so far, . each value, x infeasible")
@@ -223,9 +236,15 @@ def test_a_spec_with_constraints(tmp_path):
     assert opt.constraints == spec.constraints
 
 
+def test_an_infinite_side_is_an_open_one(tmp_path):
+    spec = read(tmp_path, SPEC.replace("{ upper = 250 }", "[-inf, 250]").replace("[1.0, 2.0]\ngap", "[1, inf]\ngap"))
+    assert spec.constraints == Limits(["stress", "mass", "gap"], [-np.inf, 1.0, 0.5], [250.0, np.inf, 0.5])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("{ upper = 250 }", "[inf, 250]", r"line 10: constraints.stress.lower: expected a finite number, got inf"),
         (
             "upper = 250",
             "uper = 250",

@@ -223,8 +223,8 @@ def test_what_is_wrong_is_named(text, message):
 
 
 def test_names_that_a_table_cannot_have():
-    with pytest.raises(ValueError, match="cannot be called 'd_a' in a table"):
-        Observations([[1.0, 2.0]]).columns(["a", "d_a"])
+    with pytest.raises(ValueError, match="a table has no column 'gradient_a' beside coordinates called"):
+        Observations([[1.0, 2.0, 3.0]]).columns(["a", "d_a", "gradient_a"])
     with pytest.raises(ValueError, match="expected 2 names"):
         Observations([[1.0, 2.0]]).columns(["a"])
 
@@ -238,12 +238,26 @@ def test_endings(tmp_path):
 
 def test_a_frame():
     frame = TOLD.to_frame(BOX.names)
-    assert list(frame.columns[:5]) == ["width", "rate", "depth", "y", "d_width"]
+    assert list(frame.columns[:5]) == ["width", "rate", "depth", "value", "gradient_width"]
     assert len(frame) == 4
-    assert frame["y"].iloc[0] == 0.1 + 0.2
+    assert frame["value"].iloc[0] == 0.1 + 0.2
     opt = Optimizer([(0, 1)], method="sobol")
     opt.tell([0.5], 1.0)
-    assert opt.history.to_frame().to_dict("list") == {"x0": [0.5], "y": [1.0]}
+    assert opt.history.to_frame().to_dict("list") == {"x0": [0.5], "value": [1.0]}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_frame_has_the_words_of_a_file(tmp_path, ending):
+    """What pandas writes is what `read_table` reads, and its columns are those of `write_table`."""
+    limited = TOLD.with_constraints([Observations(TOLD.x, [1.0, 2.0, np.nan, 4.0], TOLD.grad)])
+    if ending == "parquet":  # where pandas writes NaN as nothing, and a row without a value is refused
+        limited = limited[limited.has_y]
+    frame = limited.to_frame(BOX.names, ["stress"])
+    file = tmp_path / f"told.{ending}"
+    frame.to_csv(file, index=False, na_rep="nan") if ending == "csv" else frame.to_parquet(file)
+    write_table(tmp_path / "ours.csv", limited, names=BOX.names, constraints=["stress"])
+    assert (tmp_path / "ours.csv").read_text().splitlines()[0].split(",") == list(frame.columns)
+    assert read_table(file, BOX, constraints=["stress"]) == limited
 
 
 def test_missing_packages_are_named(tmp_path, monkeypatch):

@@ -451,3 +451,28 @@ def test_foreign_attributes_of_the_same_name_are_ignored_with_one_warning(told):
 def test_settings_are_checked_at_once(arguments, message):
     with pytest.raises(ValueError, match=message):
         GradientSampler(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_startup_trials": 5}, r"here it is options=\{\"n_init\": 8\}"),
+        ({"direction": "maximize"}, r"said to the study, optuna.create_study\(direction="),
+        ({"multivariate": True}, "always modelled together"),
+        ({"sed": 3}, "did you mean 'seed'?"),
+        ({"independent_sampler": "random"}, "independent_sampler='random', expected a sampler"),
+        ({"constraints_func": 3}, "constraints_func=3, expected a function of a trial"),
+    ],
+)
+def test_words_of_other_samplers(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        GradientSampler(**arguments)
+
+
+def test_a_gradient_in_another_form_shows_the_one_to_write():
+    trial = optuna.create_study().ask()
+    with pytest.raises(ValueError, match="unknown names \\['x'\\]; suggest the parameters first"):
+        set_gradient(trial, {"x": 1.0})
+    trial.suggest_float("x", 0.0, 1.0)
+    with pytest.raises(TypeError, match=r"expected a dict from the names of parameters to numbers, \{'x': 0.5\}, got"):
+        set_gradient(trial, [1.0])

@@ -105,6 +105,7 @@ class TestHabits:
             ({"method": "L-BFGS-B"}, "there is no method 'L-BFGS-B'; did you mean 'l-bfgs'?"),
             ({"method": []}, r"there is no method \[\]. Known: "),
             ({"tol": "a"}, "tol='a', expected a positive number"),
+            ({"tol": True}, "tol=True, expected a positive number"),
             ({"options": {"maxfun": 100}}, "SciPy's maxfun is budget=100"),
         ],
     )
@@ -115,8 +116,11 @@ class TestHabits:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"rng": 0}, "has no argument 'rng'; it is seed= here"),
-            ({"maxiter": 10}, "has no argument 'maxiter'; it is budget= here"),
+            ({"rng": 0}, "has no argument 'rng'; here it is seed="),
+            ({"maxiter": 10}, "has no argument 'maxiter'; here it is budget="),
+            ({"direction": "maximize"}, "here it is eign.minimize or eign.maximize"),
+            ({"n_startup_trials": 5}, 'here it is options={"n_init": 8}'),
+            ({"sampler": None}, "here it is method="),
             ({"verbose": 2}, "it is progress=True, or Python's logging"),
             ({"hess": None}, "no second derivatives are used"),
             ({"integrality": [1, 0]}, "rounding inside the function"),
@@ -126,6 +130,51 @@ class TestHabits:
     def test_words_of_other_packages(self, arguments, message):
         with pytest.raises(TypeError, match=re.escape(message)):
             eign.minimize(bowl, BOUNDS, **arguments)
+
+    @pytest.mark.parametrize("timeout", ["3", True, 0, -1.0, np.nan, np.inf])
+    def test_a_timeout_that_is_none(self, timeout):
+        with pytest.raises(ValueError, match="expected a positive number of seconds for one evaluation"):
+            eign.minimize(bowl, BOUNDS, timeout=timeout)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"direction": "maximize"}, "Optimizer() has no argument 'direction'; here it is maximize=True or False"),
+            ({"n_startup_trials": 5}, 'here it is options={"n_init": 8}'),
+            ({"study_name": "a"}, "here it is storage="),
+            ({"metod": "ei"}, "did you mean 'method'?"),
+        ],
+    )
+    def test_words_of_other_packages_for_an_optimizer(self, arguments, message):
+        with pytest.raises(TypeError, match=re.escape(message)):
+            eign.Optimizer(BOUNDS, **arguments)
+
+    @pytest.mark.parametrize(
+        ("name", "here"), [("best_params", "opt.best.x"), ("best_value", "opt.best.y"), ("suggest", "opt.ask()")]
+    )
+    def test_members_of_other_packages_optimizers(self, name, here):
+        opt = eign.Optimizer(BOUNDS, method="sobol")
+        with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}; here it is {here}")):
+            getattr(opt, name)
+        assert not hasattr(opt, "no_such_member")
+
+    def test_numbers_of_numpy(self):
+        settings = {"tol": np.float32(1e-3), "budget": np.int64(3), "method": "sobol"}
+        assert eign.minimize(bowl, BOUNDS, **settings).nfev == 3
+
+    def test_options_of_scipys_minimize(self, capsys):
+        def call(**options):
+            settings = {"method": eign.scipy_method, "jac": True, "bounds": BOUNDS}
+            return scipy.optimize.minimize(bowl, BOUNDS[0], **settings, options={**options, "method": "sobol"})
+
+        assert call(maxfun=3, disp=True).nfev == 3
+        assert "best" in capsys.readouterr().err
+        with pytest.raises(TypeError, match=r"maxiter counts iterations; write options=\{'budget': 8\}"):
+            call(maxiter=8)
+
+    def test_what_is_not_at_the_front_door(self):
+        with pytest.raises(AttributeError, match=r"write from eign\.integrations\.optuna import GradientSampler"):
+            _ = eign.GradientSampler
 
     def test_a_callback_that_is_none(self):
         with pytest.raises(TypeError, match="callback='x', expected a function"):

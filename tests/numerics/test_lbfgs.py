@@ -107,6 +107,18 @@ def test_steps_to_where_the_value_is_not_finite_are_shortened() -> None:
     np.testing.assert_allclose(end.x, 1.0, atol=1e-5)
 
 
+def test_a_start_without_a_finite_slope_stays_where_it_is() -> None:
+    asked = []
+
+    def objective(x, index):
+        asked.append(x.copy())
+        return ObjectiveValues(0.5 * (x**2).sum(-1), np.where(x > 2.0, np.nan, x))
+
+    end = minimize(objective, np.array([[3.0], [1.0]]), lower=np.array(-5.0), upper=np.array(5.0))
+    np.testing.assert_allclose(end.x, [[3.0], [0.0]], atol=1e-6)
+    assert all(np.isfinite(points).all() for points in asked)
+
+
 def test_a_start_outside_the_box_is_clipped_and_a_point_interval_stays() -> None:
     end = minimize(rosenbrock, np.array([[9.0, 9.0]]), lower=np.array([0.5, 0.3]), upper=np.array([2.0, 0.3]))
     assert end.x[0, 1] == 0.3

@@ -7,6 +7,7 @@ import pytest
 import eign
 from eign import Optimizer, plot
 from eign.plot.comparison import best_curves
+from eign.plot.interactive import convergence_interactive
 from eign.plot.limits import draw_limits
 from eign.plot.pictures import save_study
 from eign.plot.runs import read_run
@@ -87,3 +88,29 @@ def test_borders_of_constraints():
     [line] = axes.collections
     [path] = line.get_paths()
     np.testing.assert_allclose(path.vertices[:, 0], 0.0, atol=1e-12)
+
+
+def traces(figure):
+    return {trace.name: trace for trace in figure.data}
+
+
+def test_the_interactive_picture_marks_what_is_infeasible():
+    shown = traces(convergence_interactive(told()))
+    assert (shown["infeasible"].x.tolist(), shown["infeasible"].y.tolist()) == ([2, 4], [1.0, 2.0])
+    assert shown["infeasible"].marker.symbol == "x"
+    assert (shown["value"].x.tolist(), shown["value"].y.tolist()) == ([1, 3], [4.0, 3.0])
+    assert shown["best so far"].y.tolist() == [4.0, 4.0, 3.0, 3.0]
+    free = Optimizer([(0.0, 1.0)], method="sobol", seed=0)
+    free.tell([0.5], 1.0)
+    assert "infeasible" not in traces(convergence_interactive(free))
+
+
+def test_names_are_plain_text_on_the_page(tmp_path):
+    opt = Optimizer({"<script>alert(1)</script>": (0.0, 1.0)}, method="sobol", seed=0)
+    opt.tell({"<script>alert(1)</script>": 0.5}, 1.0)
+    save_study(opt, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<script>alert(1)" not in page
+    assert "alert(1)" in page
+    [text] = traces(convergence_interactive(opt))["value"].text
+    assert "&lt;script&gt;" in text

@@ -114,3 +114,44 @@ def test_what_is_expected_of_a_point_is_in_the_units_of_y():
         gains.append(np.array([gain for ask in log for gain in ask.expected_improvements if gain is not None]) / factor)
     assert len(gains[0]) >= 1
     np.testing.assert_allclose(gains[0], gains[1], rtol=1e-6)
+
+
+def test_a_failed_evaluation_stays_one():
+    """An infinite value was once a finite one, 1e50 deviations from the others, which a model then took for flat."""
+    data = Observations([[0.1], [0.3], [0.6], [0.9]], [1.0, 2.0, np.inf, -np.inf])
+    within = Computable(data)
+    assert within.data is data
+    huge = Computable(Observations(data.x, [1e200, 2e200, np.inf, -np.inf]))
+    assert huge.is_extreme
+    assert huge.data.failed.tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize("failed", [np.inf, -np.inf])
+@pytest.mark.parametrize("method", sorted(methods()))
+def test_infinite_is_failed_for_every_method(method, failed):
+    """The same suggestion as after NaN."""
+    options = {name: value for name, value in SMALL.items() if name in strategy(method).options}
+    suggested = []
+    for value in (np.nan, failed):
+        opt = Optimizer([(0.0, 1.0)] * 2, method=method, seed=0, options=options, check_gradients=False)
+        for k in range(5):
+            x = opt.ask()
+            opt.tell(x, value if k == 2 else float(x @ x), None if k == 2 else 2 * x)
+        suggested.append(opt.ask(2))
+    np.testing.assert_array_equal(*suggested)
+
+
+def test_a_variance_without_relation_to_the_values():
+    data = Observations([[0.2], [0.4]], [0.0, np.sqrt(2.0)], y_var=[1.0, 1e308], grad_var=[[np.nan], [1e200]])
+    seen = Computable(data).data
+    np.testing.assert_allclose(seen.y_var, [1.0, 1e100])
+    np.testing.assert_allclose(seen.grad_var, [[np.nan], [1e100]])
+
+
+def test_limits_are_in_the_units_of_their_values():
+    units = Computable(observations(1e200))
+    lower, upper = units.limits(np.array([-np.inf, 1e200]))
+    assert lower == -np.inf
+    assert units.outside(np.array(upper)) == 1e200
+    assert Computable(observations(1.0)).limits(np.array([2.0])) == [2.0]
+    assert np.isfinite(Computable(observations(1e-200)).limits(np.array([1e300, -1e300]))).all()

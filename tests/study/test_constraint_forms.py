@@ -24,6 +24,10 @@ def both(x, factor=1.0):
     return factor * np.array([x[0], x[0] - x[1]])
 
 
+def bowl(x):
+    return float(x @ x), 2 * x
+
+
 def limits_of(given, **more):
     return read_constraints(given, BOX, point=X, **more).limits
 
@@ -237,7 +241,7 @@ def test_nothing_feasible():
 
 
 def test_unknown_constraints_are_not_feasible():
-    result = run({"c": (None, 1.0)})
+    result = run({"c": (None, 1.0)}, fun=lambda x: Evaluation(float(x @ x), 2 * x))
     assert "at no point are the values of all constraints known" in result.message
     assert not result.success
     assert np.isnan(result.constr).all()
@@ -273,3 +277,31 @@ def test_resume_knows_the_constraints(tmp_path):
 def test_x0_outside_linear_constraints_is_refused_before_anything_is_evaluated():
     with pytest.raises(ValueError, match=r"x0 = \[1.0, 1.0\] violates the linear constraint 'row 0' by 1; nothing"):
         run(LinearConstraint([1, 1], -INF, 1), x0=[1.0, 1.0])
+
+
+def test_a_constraint_that_fails_where_its_values_are_counted_is_no_end():
+    """`minimize` calls it once to find out how many values it returns; a failure there is one like any other."""
+
+    def fragile(x):
+        if x[0] > 0.4:  # the middle of the box among them
+            raise ZeroDivisionError("no mesh")
+        return x[0] - 0.2
+
+    settings = {"constraints": {"type": "ineq", "fun": fragile}, "method": "sobol", "budget": 8, "seed": 0}
+    result = eign.minimize(bowl, [(0.0, 1.0)] * 2, **settings, on_error="fail")
+    assert result.history.n_failed == (result.history.x[:, 0] > 0.4).sum() > 0
+    assert result.success
+    with pytest.raises(ZeroDivisionError, match="no mesh") as caught:
+        eign.minimize(bowl, [(0.0, 1.0)] * 2, **settings)
+    assert any("at x = [" in note for note in caught.value.__notes__)
+
+
+def test_limits_of_what_the_function_never_returns():
+    """The whole budget was once spent on points of which no constraint was ever known."""
+    settings = {"constraints": {"stress": (None, 1.0)}, "method": "sobol", "budget": 4}
+    with pytest.raises(AnswerError, match=r"return eign.Evaluation\(value, gradient, constraints=\{'stress': ...\}\)"):
+        eign.minimize(bowl, [(0.0, 1.0)] * 2, **settings)
+    with pytest.raises(TypeError, match=r"return eign.Evaluation\(.*, got 3 objects"):
+        eign.minimize(lambda x: (1.0, x, 3.0), [(0.0, 1.0)] * 2, **settings)
+    failed = eign.minimize(lambda x: (None, None), [(0.0, 1.0)] * 2, **settings)  # a failed evaluation knows nothing
+    assert failed.history.n_failed == 4

@@ -96,6 +96,11 @@ def test_exit_in_a_function_is_a_failed_evaluation(workers):
     assert (result.nfev, result.success) == (2, False)
 
 
+def test_exit_without_a_code_is_shown_as_it_was_called():
+    with pytest.raises(RuntimeError, match=r"the function called sys.exit\(\)\n"):
+        eign.minimize(lambda x: sys.exit(), [(0, 1)], jac=None, method="sobol", budget=2)
+
+
 def test_an_interrupt_of_the_function_itself_in_a_worker_is_not_the_users():
     result = eign.minimize(interrupt, [(0, 1)], jac=None, method="sobol", budget=2, workers=2, on_error="fail")
     assert (result.nfev, result.status) == (2, eign.study.Status.NOTHING_KNOWN)

@@ -16,6 +16,7 @@ import pytest
 
 import eign
 from eign.study import LostWorkerWarning, Status
+from eign.study.progress import Progress
 
 SQUARE = [(-1.0, 2.0)] * 2
 # Under pytest this module cannot be imported elsewhere; a notebook's functions are sent by value without this.
@@ -73,8 +74,16 @@ def test_a_free_worker_does_not_wait_for_the_slowest(threads):
     assert result.nfev == 12
 
 
-def test_everything_else_works_with_workers_too(threads, capsys):
-    calls = []
+def test_everything_else_works_with_workers_too(threads, capsys, monkeypatch):
+    calls, running = [], []
+    update = Progress.update
+
+    def recorded(self, *arguments, **named):
+        running.append(named["running"])
+        return update(self, *arguments, **named)
+
+    # What the last frame shows as running depends on how many answers came at once.
+    monkeypatch.setattr(Progress, "update", recorded)
     result = eign.minimize(
         lambda point, shift: (point["a"] - shift) ** 2 + point["b"],
         {"a": (-1, 2), "b": (0, 1)},
@@ -92,7 +101,9 @@ def test_everything_else_works_with_workers_too(threads, capsys):
     assert result.status == Status.CONVERGED
     np.testing.assert_allclose(result.x, [0.5, 0.0], atol=1e-9)
     assert calls == list(range(1, len(calls) + 1))
-    assert "running" in capsys.readouterr().err
+    assert running[:5] == [0, 1, 2, 3, 4]
+    assert max(running) == 4
+    assert "best " in capsys.readouterr().err
 
 
 def test_known_noise_is_used(threads):

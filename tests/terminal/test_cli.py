@@ -26,6 +26,14 @@ def test_version():
     assert (result.returncode, result.stdout, result.stderr) == (0, f"eign {__version__}\n", "")
 
 
+def test_as_a_module():
+    """For who has the interpreter and not its scripts on the path; with the exit codes of the command."""
+    for words, code in ((["--version"], 0), (["status", "nowhere.db"], 1), (["nonsense"], 2)):
+        assert (
+            subprocess.run([sys.executable, "-m", "eign", *words], capture_output=True, timeout=300).returncode == code
+        )
+
+
 def test_help_lists_the_commands_and_is_shown_without_arguments(capsys):
     assert cli.main(["--help"]) == 0
     shown = capsys.readouterr().out

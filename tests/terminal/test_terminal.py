@@ -202,6 +202,7 @@ def test_json_in_and_out(here, run):
         (["plot", "lab.db", "--to", "lab.png"], 1, "there is nothing to plot: no value has been told"),
         (["plot", "lab.db", "--to", "lab.xls"], 1, "lab.xls: expected one of the endings .png, .pdf, .svg"),
         (["tell", "lab.db", "bare.csv"], 1, "bare.csv: there is no column with the value, expected 'value' or 'y'"),
+        (["tell", "lab.db", "none.csv"], 1, "eign: error: none.csv: No such file or directory"),
         (["status", "spec.toml"], 1, "spec.toml is not a study: it is no SQLite file"),
         (["tell", "lab.db", "--x", "1,2"], 2, "give --x and --y together"),
         (["tell", "lab.db", "--x", "9,2", "--y", "1"], 1, "x is outside the box: 9.0 for 'a'"),

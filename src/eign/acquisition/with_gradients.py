@@ -29,6 +29,7 @@ from eign.models.independent.pullback import ProcessStack
 from eign.models.joint.pullback import JointEvaluator
 from eign.models.surrogates import Surrogate
 from eign.models.tensors import as_array
+from eign.notices import warn_user
 from eign.numerics.cholesky import cholesky_of_each
 
 SAMPLES: Final = 256
@@ -265,8 +266,19 @@ class EIgBound(TwoTermAcquisition):
 
     .. math:: EI_f(x) - \alpha\, EI_s(x)
 
-    The incumbent is the best value.
+    The incumbent is the best value. Where little is to be gained the bound is negative, and its maximum is a point that
+    is known or pending, where it is 0: for several points in turn take `EIg`, which it bounds, or `EIGN`. The method
+    `ei-g-bound` leaves such points out of its search.
     """
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # noqa: N802  # the name is BoTorch's
+        """As for all acquisitions, with a word of warning: the maximum may be a pending point."""
+        super().set_X_pending(X_pending)
+        if X_pending is not None:
+            warn_user(
+                "EIgBound is largest at a pending point where it promises no gain, so that the next point may repeat "
+                "it; take EIg or EIGN for several points in turn"
+            )
 
     def __init__(
         self,

@@ -84,8 +84,9 @@ def plot_lines(
 
     Values of points that are not `feasible` are crosses and none is the best; where nothing is feasible, all count.
 
-    The range is that of the best so far, with some room beyond its worst; values further away are not shown. The scale
-    is logarithmic where the best so far spans two powers of ten or more and keeps its sign.
+    The range is that of the best so far, with some room beyond its worst; values further away are not shown. Where the
+    best has not changed, it is that of all values. The scale is logarithmic where the best so far spans two powers of
+    ten or more and keeps its sign.
     """
     known = [value for value in values if value is not None and math.isfinite(value)]
     if len(known) < 2:
@@ -96,8 +97,9 @@ def plot_lines(
     smallest, largest = sorted((abs(min(ends)), abs(max(ends))))
     is_log = min(ends) * max(ends) > 0 and largest / smallest >= 100
     sign = math.copysign(1.0, ends[0])
+    shown = ends if min(ends) < max(ends) else known
     # In units of the largest value no difference overflows.
-    unit = max(map(abs, ends)) or 1.0
+    unit = max(map(abs, shown)) or 1.0
 
     def position(value: float | None) -> float | None:
         if value is None or not math.isfinite(value) or (is_log and value * sign <= 0):
@@ -107,7 +109,7 @@ def plot_lines(
     def label(height_: float) -> str:
         return f"{sign * 10 ** (sign * height_) if is_log else height_ * unit:.4g}"
 
-    low, high = sorted((_required(position(min(ends))), _required(position(max(ends)))))
+    low, high = sorted((_required(position(min(shown))), _required(position(max(shown)))))
     room = 0.15 * (high - low) or abs(high) or 1.0
     low, high = (low - room, high) if maximize else (low, high + room)
     labels = [label(high), *[""] * (height - 2), label(low)]

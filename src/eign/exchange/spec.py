@@ -156,7 +156,22 @@ _SETTINGS: Final = (
     "check_gradients",
     "feasibility_tol",
 )
-_LIMIT_KEYS: Final[Mapping[str, Check]] = {"lower": a_number, "upper": a_number, "equal": a_number}
+
+
+def _a_side(open_side: float) -> Check:
+    """A number, or the infinity that says that this side is open."""
+
+    def check(value: Any) -> float:
+        return open_side if value == open_side else a_number(value)
+
+    return check
+
+
+_LIMIT_KEYS: Final[Mapping[str, Check]] = {
+    "lower": _a_side(-math.inf),
+    "upper": _a_side(math.inf),
+    "equal": a_number,
+}
 _LINEAR_KEYS: Final[Mapping[str, Check]] = {
     **_LIMIT_KEYS,
     "coefficients": lambda value: value,

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TextIO
 import numpy as np
 
 from eign.data import Observations
-from eign.exchange.columns import by_output, found_columns, names_of
+from eign.exchange.columns import by_output, found_columns
 from eign.exchange.replaced_file import replaced_file
 from eign.space import Box
 
@@ -238,24 +238,17 @@ def _json_number(number: float) -> float | str | None:
 
 
 def _cells(history: Observations, names: Sequence[str] | None, constraints: Sequence[str] = ()) -> dict[str, list[Any]]:
-    """Columns with None for what is not known; a value that is not known is NaN. Columns without a number are left out.
+    """Columns with None for what is not known, but for a value: that is NaN, which says so.
 
     Raises:
-        ValueError: the names are too few, or two columns would have the same name.
+        ValueError: the names are too few, or leave none for another column.
     """
-    given = [f"x{i}" for i in range(history.dim)] if names is None else list(names)
-    if len(given) != history.dim:
-        raise ValueError(f"expected {history.dim} names, one for each coordinate, got {given}")
-    outputs = (history, *history.constraints)
-    parts = [(each.y[:, None], each.grad, each.y_var[:, None], each.grad_var) for each in outputs]
-    arrays = [history.x, *(array for part in parts for array in part)]
-    columns: dict[str, list[Any]] = {}
-    for which, (group, array) in enumerate(zip(names_of(given, constraints).written, arrays, strict=True)):
-        if which > 1 and np.isnan(array).all():
-            continue
-        for name, column in zip(group, array.T.tolist(), strict=True):
-            columns[name] = column if which < 2 else [None if math.isnan(cell) else cell for cell in column]
-    return columns
+    columns = history.columns(names, constraints)
+    shown = [*columns][: history.dim + 1]
+    return {
+        name: column.tolist() if name in shown else [None if math.isnan(cell) else cell for cell in column.tolist()]
+        for name, column in columns.items()
+    }
 
 
 def _cell(row: Mapping[str, Any], name: str | None, place: str) -> float | None:

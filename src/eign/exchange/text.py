@@ -14,10 +14,11 @@ import numpy as np
 
 from eign.arrays import Array, as_floats
 from eign.checks import not_among
+from eign.columns import names_of
 from eign.constraints import Limits
 from eign.data import Observations
 from eign.exchange.answers import CONSTRAINT_KEYS, KEYS, checked_answer, components, read_json, unknown_key
-from eign.exchange.columns import by_output, coordinates_of, names_of
+from eign.exchange.columns import by_output, coordinates_of
 from eign.exchange.tables import TableRows, read_csv, write_csv
 from eign.space import Box
 from eign.study.told import with_told_constraints

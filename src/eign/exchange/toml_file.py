@@ -46,7 +46,9 @@ class TomlFile:
         try:
             yield
         except EntryError as error:
-            line = find_line(self.text, error.place)
+            # An entry of a list has no key of its own: the line of the list it is in.
+            places = (error.place[:end] for end in range(len(error.place), 0, -1))
+            line = next((found for place in places if (found := find_line(self.text, place))), None)
             where = f"{self.path}, line {line}" if line else str(self.path)
             raise SpecError(f"{where}: {error}") from None
 

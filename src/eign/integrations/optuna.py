@@ -8,7 +8,6 @@ on it.
 import secrets
 import threading
 import time
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, final
 
@@ -26,9 +25,11 @@ except ImportError as error:
 
 from eign.arrays import Array
 from eign.integrations.mirror import Mirror, Numbers, ReportedTrial
+from eign.notices import warn_user
 from eign.space import Box
 from eign.strategies import strategy
 from eign.study import Optimizer
+from eign.study.habits import explaining
 
 GRADIENT: Final = "gradient"
 GRADIENT_VARIANCE: Final = "gradient_variance"
@@ -36,6 +37,16 @@ VALUE_VARIANCE: Final = "value_variance"
 """User attributes of a trial; the first two are dicts from the names of parameters to numbers."""
 CONSTRAINT_GRADIENTS: Final = "constraint_gradients"
 """User attribute of a trial: for names of constraints a dict from the names of parameters to numbers."""
+
+# What arguments of Optuna's samplers, and words of a study, are called here.
+_ARGUMENTS_ELSEWHERE: Final = {
+    "n_startup_trials": 'options={"n_init": 8}, how many points are evaluated before there is a model',
+    "deterministic_objective": 'the default; options={"noise": "learn"} is for values that scatter',
+    **dict.fromkeys(("multivariate", "group"), "nothing: all float parameters are always modelled together"),
+    "direction": 'said to the study, optuna.create_study(direction="maximize")',
+    "n_trials": "said to the study, study.optimize(objective, n_trials=50)",
+    "warn_independent_sampling": "nothing: there is one warning for a study",
+}
 
 _POINT: Final = "eign:point"
 """System attribute of a running trial: its point, before the objective has asked for all parameters."""
@@ -121,6 +132,7 @@ class GradientSampler(BaseSampler):
     | running | a pending point |
     """
 
+    @explaining(_ARGUMENTS_ELSEWHERE, name="GradientSampler")
     def __init__(
         self,
         method: str = "auto",
@@ -141,8 +153,14 @@ class GradientSampler(BaseSampler):
                 all are at most 0.
 
         Raises:
+            TypeError: the sampler or the function is none.
             ValueError: there is no such method or option.
         """
+        given: object = independent_sampler
+        if not isinstance(given, BaseSampler | None):
+            raise TypeError(f"independent_sampler={given!r}, expected a sampler, as optuna.samplers.RandomSampler()")
+        if constraints_func is not None and not callable(constraints_func):
+            raise TypeError(f"constraints_func={constraints_func!r}, expected a function of a trial")
         self._seed = Optimizer([(0.0, 1.0)], method=method, seed=seed, options=options).seed
         self._method = method
         self._options = dict(options or {})
@@ -324,7 +342,7 @@ class GradientSampler(BaseSampler):
     def _warn_once(self, about: str, message: str) -> None:
         if about not in self._warned:
             self._warned.add(about)
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warn_user(message)
 
 
 def _check_study(study: Study) -> None:
@@ -435,10 +453,14 @@ def _checked(
 ) -> dict[str, float]:
     """Plain numbers by name, without those that are missing."""
     if not isinstance(numbers, Mapping):
-        raise TypeError(f"{what}: expected a dict from the names of parameters to numbers, got {numbers!r}")
+        raise TypeError(
+            f"{what}: expected a dict from the names of parameters to numbers, "
+            f"{dict.fromkeys(trial.params, 0.5) or {'x': 0.5}}, got {numbers!r}"
+        )
     unknown = [name for name in numbers if name not in trial.params]
     if unknown:
-        raise ValueError(f"{what} has unknown names {unknown}; the trial's parameters are {list(trial.params)}")
+        known = f"the trial's parameters are {list(trial.params)}" if trial.params else "suggest the parameters first"
+        raise ValueError(f"{what} has unknown names {unknown}; {known}")
     checked = {name: _checked_number(value, f"{what} of {name!r}", least=least) for name, value in numbers.items()}
     return {name: value for name, value in checked.items() if value is not None}
 

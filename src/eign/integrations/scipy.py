@@ -20,6 +20,7 @@ def scipy_method(
     hess: Any = None,  # noqa: ARG001  # second derivatives are not used
     hessp: Any = None,  # noqa: ARG001
     maxfun: int | None = None,
+    disp: bool = False,
     **settings: Any,
 ) -> OptimizeResult:
     """The global minimum in a box, for `scipy.optimize.minimize(f, x0, method=eign.scipy_method, bounds=..., jac=...)`.
@@ -44,13 +45,20 @@ def scipy_method(
         hess: Not used.
         hessp: Not used.
         maxfun: What SciPy calls the budget.
+        disp: Show a bar with the progress.
         settings: Whatever else `eign.minimize` takes: method, budget, seed, tol, workers, storage, options.
 
     Raises:
+        TypeError: an option is one of SciPy's that has another name here.
         ValueError: there are no bounds.
     """
     if bounds is None:
         raise ValueError("eign searches a box: give bounds=[(low, high), ...] for every coordinate")
+    if "maxiter" in settings:
+        count = settings["maxiter"]
+        raise TypeError(f"options: maxiter counts iterations; write options={{'budget': {count!r}}}, all evaluations")
+    if disp:
+        settings.setdefault("progress", True)
     if maxfun is not None:
         settings.setdefault("budget", maxfun)
     return minimize(fun, bounds, x0=x0, args=args, jac=jac, callback=callback, constraints=constraints, **settings)

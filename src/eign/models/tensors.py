@@ -1,7 +1,5 @@
 """The tensors that users of BoTorch pass, checked: in float64 on the CPU, and as observations."""
 
-import sys
-import warnings
 from functools import cache
 from typing import Final
 
@@ -11,9 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from eign.data import Observations
+from eign.notices import warn_user
 
 _SINGLE: Final = (torch.float32, torch.float16, torch.bfloat16)
-_LIBRARIES: Final = frozenset({"eign", "botorch", "gpytorch", "linear_operator", "torch"})
 
 
 def as_double(X: Tensor, name: str = "X", *, role: str = "points") -> Tensor:
@@ -89,12 +87,7 @@ def as_observations(
 @cache
 def _say_that_double_is_used(role: str, given: torch.dtype) -> None:
     """Once in a process, at the line of the user; apart for points, as BoTorch's searches swallow warnings."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(
+    warn_user(
         f"the models compute in float64 and answer in it, and were given {role} in {given}; "
-        "make them with dtype=torch.float64, as converting does not bring back digits (this is said once)",
-        UserWarning,
-        stacklevel=level,
+        "make them with dtype=torch.float64, as converting does not bring back digits (this is said once)"
     )

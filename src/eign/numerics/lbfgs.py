@@ -190,7 +190,7 @@ def minimize(
     first = objective(x, np.arange(len(x))) if known is None else known
     run = _Running(x, first, memory, stopping, lower=lower, upper=upper)
     ends = {name: getattr(run, name).copy() for name in _Running.RESULTS}
-    is_usable = np.isfinite(run.value)
+    is_usable = np.isfinite(run.value) & np.isfinite(first.gradient).all(axis=-1)
     if np.count_nonzero(is_usable) < len(x):
         run.keep(np.flatnonzero(is_usable))
     while run.index.size:

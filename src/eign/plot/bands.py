@@ -1,11 +1,11 @@
 """Many runs as one curve with a band: mean and standard error, and the same of regrets in logarithms."""
 
-import warnings
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from eign.arrays import Array
+from eign.notices import warn_user
 
 REGRET_FLOOR: Final = 1e-9
 """Regrets below this share of the optimum, or of 1 if that is larger, are drawn at it: rounding is no progress."""
@@ -63,11 +63,9 @@ def regrets(best: Array, optimum: float, *, maximize: bool | None = None) -> Arr
     change = np.nansum(np.diff(best, axis=-1)) or np.nansum(optimum - best)
     distance = optimum - best if (change > 0.0 if maximize is None else maximize) else best - optimum
     if (furthest := float(np.nanmin(distance, initial=0.0))) < -floor:
-        warnings.warn(
+        warn_user(
             f"values are beyond the optimum of {optimum:g}, by up to {-furthest:.3g}: either it is stated wrongly, or "
-            "they are noisy; they are drawn as if they were at it",
-            UserWarning,
-            stacklevel=3,
+            "they are noisy; they are drawn as if they were at it"
         )
     return np.asarray(np.maximum(distance, floor))
 

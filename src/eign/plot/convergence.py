@@ -36,7 +36,8 @@ def convergence(
     values, best = seen.values, seen.best
     if regret:
         level = _required(optimum)
-        distances, best = (regrets(part, level, maximize=seen.maximize) for part in (values, best))
+        # In one go, so that values beyond the optimum are pointed out once.
+        distances, best = regrets(np.stack([values, best]), level, maximize=seen.maximize)
         values = np.where(np.isfinite(values), distances, np.nan)
     evaluations = np.arange(1, len(values) + 1)
     inside, outside = np.where(seen.feasible, values, np.nan), np.where(seen.feasible, np.nan, values)

@@ -1,17 +1,22 @@
-"""The same curves as `compare`, to be looked at in a browser: plotly figures."""
+"""The same curves as `compare` and `convergence`, to be looked at in a browser: plotly figures."""
 
-from collections.abc import Iterable, Mapping
+import html
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from eign.arrays import Array
+from eign.arrays import Array, Mask
 from eign.plot.comparison import best_curves, curve
-from eign.plot.style import EVALUATIONS, TRUTH, Line, lines
+from eign.plot.runs import read_run
+from eign.plot.style import BEST, EVALUATIONS, MODEL, TRUTH, Line, lines
+from eign.study import Optimizer
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+# So many coordinates are shown under the mouse.
+_COORDINATES: Final = 20
 _DASHES: Final = {"solid": "solid", "dashed": "dash", "dotted": "dot"}
 
 
@@ -48,6 +53,60 @@ def compare_interactive(
     if optimum is not None:
         figure.update_layout(shapes=[_level(optimum)], updatemenus=[_switch(len(values), len(regrets), optimum)])
     return figure
+
+
+def convergence_interactive(study: Optimizer) -> "Figure":
+    """Every value, and the best so far; infeasible values are crosses. Under the mouse a value says where it was."""
+    from plotly.graph_objects import Figure
+
+    run, history = read_run(study), study.history
+    names = [f"x{i}" for i in range(history.dim)] if study.box.names is None else study.box.names
+    evaluations = np.arange(1, len(history) + 1)
+    figure = Figure()
+    kinds = [("value", run.feasible, TRUTH, "circle"), ("infeasible", ~run.feasible, BEST, "x")]
+    for label, rows, colour, symbol in kinds:
+        if not rows.any() and label != "value":
+            continue
+        figure.add_scatter(
+            x=evaluations[rows],
+            y=run.values[rows],
+            name=label,
+            mode="markers",
+            marker={"color": colour, "symbol": symbol, "size": 6, "opacity": 0.7},
+            text=[
+                _place(names, x, reason)
+                for x, reason in zip(history.x[rows], _chosen(study.reasons, rows), strict=True)
+            ],
+            hovertemplate="evaluation %{x}: %{y:.6g}<br>%{text}<extra></extra>",
+        )
+    figure.add_scatter(
+        x=evaluations,
+        y=run.best,
+        name="best so far",
+        mode="lines",
+        line={"color": MODEL, "width": 2, "shape": "hv"},
+        hoverinfo="skip",
+    )
+    figure.update_layout(
+        template="plotly_white",
+        title={"text": html.escape(f"{study.method}, seed {study.seed}"), "font": {"size": 14}},
+        hovermode="closest",
+        xaxis={"title": {"text": EVALUATIONS}},
+        yaxis={"title": {"text": "value"}},
+    )
+    return figure
+
+
+def _place(names: Sequence[str], x: Array, reason: str) -> str:
+    """A point and what it was for, as plain text: names may be anything, and the page is one."""
+    shown = [f"{html.escape(name)} = {value:.6g}" for name, value in zip(names, x.tolist(), strict=True)]
+    return "<br>".join(
+        [f"({html.escape(reason)})", *shown[:_COORDINATES], *(["..."] if len(shown) > _COORDINATES else [])]
+    )
+
+
+def _chosen(texts: Sequence[str], rows: Mask) -> list[str]:
+    return [texts[row] for row in np.flatnonzero(rows).tolist()]
 
 
 def _traces(

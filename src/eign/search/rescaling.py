@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from eign.acquisition.with_gradients import Terms, TwoTermAcquisition
-from eign.arrays import Array
+from eign.arrays import LARGEST, Array
 
 _ROUNDING: Final = 1e-14
 _UNDERFLOW: Final = 1e-280
@@ -29,4 +29,15 @@ def rescaled(acquisition: TwoTermAcquisition, terms: Terms) -> TwoTermAcquisitio
         return acquisition.weighted(1.0, 0.0)
     if is_flat(terms.improvement):
         return acquisition.weighted(0.0, 1.0)
-    return acquisition.weighted(1.0, acquisition.alpha * float(terms.improvement.std() / terms.increase.std()))
+    ratio = _deviation(terms.improvement) / _deviation(terms.increase)
+    return acquisition.weighted(1.0, min(acquisition.alpha * ratio, LARGEST))
+
+
+def _deviation(values: Array) -> float:
+    """The standard deviation; in units of the values where their squares would leave the floats."""
+    with np.errstate(over="ignore"):
+        deviation = float(values.std())
+    if 0.0 < deviation < np.inf:
+        return deviation
+    size = float(np.abs(values).max())
+    return size * float((values / size).std())

@@ -24,6 +24,8 @@ from eign.strategies.strategy import Proposal, State
 _SAME_RUN = 1e-3
 # A known budget is at least so many times the design: in many dimensions it would have no evaluations left for runs.
 _RUNS_PER_DESIGN = 10
+# Where linear constraints leave a single point, every start is one that is known: after so many there is no other.
+_MOST_STARTS = 32
 
 
 class Replay(NamedTuple):
@@ -49,7 +51,8 @@ def next_point(
     """The initial design, and then the point that the first run which is not waiting for a pending one needs.
 
     Runs start at the points told, best first, and then at uniform random points. `order` are all rows of the data from
-    the best to the worst, where that is not decided by the values alone.
+    the best to the worst, where that is not decided by the values alone. Where there is no point left that is not known
+    or pending, one of them is proposed again.
 
     Memory: `starts`, the starting points of the runs so far, and `ended`, for each run the rows of the data that it has
     been through, or None while it goes on.
@@ -59,6 +62,7 @@ def next_point(
     starts = list(state.memory.get("starts", ()))
     ended = list(state.memory.get("ended", [None] * len(starts)))
     used: set[int] = set()
+    last = len(starts) + _MOST_STARTS
     for run in count():
         if run == len(starts):
             starts.append(_next_start(state, data, pending, used, runs=run, order=order).tolist())
@@ -70,7 +74,8 @@ def next_point(
         used |= rows
         if needed is None:
             ended[run] = sorted(rows)
-        elif not contains(pending, needed):
+        if run == last or (needed is not None and not contains(pending, needed)):
+            needed = np.array(starts[run]) if needed is None else needed
             memory = {**state.memory, "starts": starts, "ended": ended}
             return Proposal(needed, "local" if rows else "restart"), replace(state, memory=memory)
     raise AssertionError("there is always another run")
@@ -92,10 +97,10 @@ def _next_start(
     for row in ranked:
         if data.has_y[row] and nearest(seen, data.x[row])[1] > _SAME_RUN:
             return np.array(data.x[row])
-    while True:
+    for attempt in range(_MOST_STARTS):
         # The number of runs is part of the seed, as one proposal may begin several.
-        rng = generator(state, runs)
+        rng = generator(state, runs + attempt)
         point = rng.random(state.dim) if state.rows is None else region_of(state.rows, state.dim).samples(1, rng)[0]
         if not contains(pending, point) and not contains(data.x, point):
-            return point
-        runs += 1
+            break
+    return np.asarray(point)

@@ -256,7 +256,7 @@ def _next_step(search: LocalSearch, path: _Path, data: Observations) -> _Step | 
     """The best step of the model; of the parabola if the model's promise is below its error; None without one."""
     x, gradient = data.x[path.center], -data.grad[path.center]
     free = ~(((x <= 0.0) & (gradient > 0.0)) | ((x >= 1.0) & (gradient < 0.0)))
-    if not (gradient[free] != 0.0).any():
+    if not _has_slope(gradient, free):
         return None
     for shrinks in range(_SHRINKS):
         step = _bounded_step(search, path, data, free, shrink=0.25**shrinks, is_plain=shrinks > 0)
@@ -266,6 +266,11 @@ def _next_step(search: LocalSearch, path: _Path, data: Observations) -> _Step | 
         if step.forecast.promise > 0.0:
             return step
     return None
+
+
+def _has_slope(gradient: Array, free: lbfgs.Mask) -> bool:
+    """Whether a step along the free coordinates can be told from none: the square of their slopes exists."""
+    return bool(np.vecdot(gradient[free], gradient[free]) > 0.0)
 
 
 def _bounded_step(
@@ -314,7 +319,7 @@ def _along_bounds(
     for _ in range(_ROUNDS):
         outside = free & ((end < 0.0) | (end > 1.0))
         end = np.clip(np.where(free, end, held), 0.0, 1.0)
-        if not outside.any() or not (free & ~outside).any():
+        if not outside.any() or not _has_slope(data.grad[path.center], free & ~outside):
             break
         held, free = end, free & ~outside
         metric, *_ = region = _region(search, path, data, free, shrink)

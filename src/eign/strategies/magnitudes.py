@@ -38,18 +38,27 @@ class Computable:
         is_far = bool(((slopes > most) | ((slopes < least) & (slopes > 0.0))).any())
         # Equal values may be far from 0 by the measure of the slopes.
         near = np.clip(np.where(is_given & (np.abs(y) < least), 0.0, y), -most, most)
+        near = np.where(np.isinf(y), y, near)  # a failure stays one
         is_far, y = is_far or not np.array_equal(near, y, equal_nan=True), near
+        given = (data.y_var, data.grad_var)
+        variances = [np.minimum(self._inside(part, 2), most * most) for part in given]
+        is_far = is_far or any(bool((self._inside(part, 2) > most * most).any()) for part in given)
         self.is_extreme: Final = is_far or not is_ordinary
         """Whether anything differs from what was told."""
+        self._most: Final = most
         if not self.is_extreme:
             self.data = data
             return
         grad = np.clip(np.where(slopes < least, 0.0, grad), -most, most)
-        variances = (np.minimum(self._inside(part, 2), most * most) for part in (data.y_var, data.grad_var))
         self.data = Observations(data.x, y, np.where(data.has_grad, grad, np.nan), *variances)
 
     def _inside(self, values: Array, power: int) -> Array:
         return times_power(values, self._unit, -power)
+
+    def limits(self, limits: Array) -> Array:
+        """Limits of the values, in the model's units: beyond all values where they are beyond any relation to them."""
+        farthest = _ORDINARY * self._most
+        return np.where(np.isinf(limits), limits, np.clip(self._inside(limits, 1), -farthest, farthest))
 
     def outside(self, values: Array) -> Array:
         """Values or differences of them, in the units of what was told; at most the largest float."""

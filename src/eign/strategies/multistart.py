@@ -10,7 +10,7 @@ from typing import Final, final
 import numpy as np
 from scipy.optimize import minimize
 
-from eign.arrays import Array
+from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.space import SAME_POINT, nearest
 from eign.strategies.design import N_INIT
@@ -82,7 +82,8 @@ def replay(start: Array, data: Observations, options: Mapping[str, float]) -> Re
         # near convergence would take the difference for a jump.
         value += float(gradient @ (point - data.x[row]))
         if is_start:
-            offset, scale = value, options["first_step"] / (math.hypot(*gradient) or 1.0)
+            # A slope of 1e-310 would make the scale infinite, and infinite times a slope of 0 is no number.
+            offset, scale = value, min(options["first_step"] / (math.hypot(*gradient) or 1.0), LARGEST)
         descent = float(np.clip(-scale * (value - offset), -_STEEPEST, _STEEPEST))
         if descent <= best[0]:
             best = (descent, point.copy())

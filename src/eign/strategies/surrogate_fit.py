@@ -5,7 +5,7 @@ processes of the partial derivatives have the same hyperparameters, after each i
 works in the units of y altogether.
 """
 
-import warnings
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -16,6 +16,8 @@ from eign.data import Observations, Standardization, standardize_independent
 from eign.models import Hyperparameters, IndependentGradientGP, JointGradientGP, fit
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.surrogates import Kind, Surrogate, appended, rows_of, within_row_budget
+from eign.notices import warn_user
+from eign.strategies.magnitudes import Computable
 from eign.strategies.strategy import State
 
 _EARLIER_NOISE: Final = 1e-6
@@ -31,6 +33,17 @@ LEARNED_FROM: Final = 500
 def is_noisy(data: Observations, options: Mapping[str, Any]) -> bool:
     """Whether values scatter: a variance was told, or a noise level is assumed."""
     return options["noise"] == "learn" or bool(options["noise"]) or bool((data.y_var > 0).any())
+
+
+def computable(state: State, data: Observations) -> Computable:
+    """What was told, for a model; hyperparameters that are given are in the units of y, which then stay."""
+    given = state.options["hyperparameters"]
+    return Computable(data, spread=None if given is None else math.sqrt(given["outputscale"]))
+
+
+def learning_anew(state: State) -> State:
+    """The state whose surrogate is fitted to all data: a fit to fewer may have been in other units altogether."""
+    return replace(state, options={**state.options, "refit": 0.0})
 
 
 def fitted_surrogate(kind: Kind, state: State, data: Observations) -> tuple[Surrogate, State]:
@@ -96,12 +109,11 @@ def _jitters(state: State, fitted: Hyperparameters, count: int) -> list[list[flo
     """The list in the memory with the jitter of this fit, and a warning when first that is as large as noise."""
     known, jitter = list(state.memory.get("jitter", ())), float(fitted.jitter.max())
     if jitter >= _REMARKABLE_JITTER > max((one for _, one in known), default=0.0):
-        warnings.warn(
+        warn_user(
             f"the covariance matrix of {count} observations is nearly singular, and the model takes each to have noise "
             f"of {jitter:g} of their variance. Are points repeated with different values? Then tell the variance of "
             'the noise, or use options={"noise": "learn"}.',
             RuntimeWarning,
-            stacklevel=2,
         )
     return known if known and known[-1][1] == jitter else [*known, [count, jitter]]
 

@@ -1,6 +1,5 @@
 """What Bayesian methods do once there is something to model: a surrogate, and a rule that picks a point from it."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, final
@@ -26,9 +25,8 @@ from eign.models.incumbent import best_observed
 from eign.models.surrogates import Kind, Surrogate, with_stand_ins
 from eign.search import maximize
 from eign.space import contains
-from eign.strategies.magnitudes import Computable
 from eign.strategies.strategy import Belief, Proposal, State
-from eign.strategies.surrogate_fit import fitted_surrogate, is_noisy
+from eign.strategies.surrogate_fit import computable, fitted_surrogate, is_noisy, learning_anew
 from eign.strategies.thompson import sampled_maximizer
 
 
@@ -131,17 +129,6 @@ PICKS: Final[Mapping[str, Callable[[Choice], Pick]]] = {
 """How each rule finds its point."""
 
 
-def _computable(state: State, data: Observations) -> Computable:
-    """What was told, for a model; hyperparameters that are given are in the units of y, which then stay."""
-    given = state.options["hyperparameters"]
-    return Computable(data, spread=None if given is None else math.sqrt(given["outputscale"]))
-
-
-def _learning_anew(state: State) -> State:
-    """The state whose surrogate is fitted to all data: a fit to fewer may have been in other units altogether."""
-    return replace(state, options={**state.options, "refit": 0.0})
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class SurrogateSteps:
@@ -159,10 +146,10 @@ class SurrogateSteps:
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """What the rule picks."""
-        within = _computable(state, data)
+        within = computable(state, data)
         if not within.is_extreme:
             return self._proposed(state, data, pending)
-        proposal, learned = self._proposed(_learning_anew(state), within.data, pending)
+        proposal, learned = self._proposed(learning_anew(state), within.data, pending)
         gain = float(within.outside(np.array(proposal.expected_improvement)))
         return proposal._replace(expected_improvement=gain), replace(learned, options=state.options)
 
@@ -177,8 +164,8 @@ class SurrogateSteps:
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief:
         """The surrogate of what was told, and what the rule makes of it."""
-        within = _computable(state, data)
-        data, state = within.data, _learning_anew(state) if within.is_extreme else state
+        within = computable(state, data)
+        data, state = within.data, learning_anew(state) if within.is_extreme else state
         model, state = fitted_surrogate(self._kind(data), state, data)
         point, target = self._pick(self._choice(model, state, data, pending), data)
         return Belief(model, target, point, within.outside)
@@ -187,7 +174,7 @@ class SurrogateSteps:
         """The posterior mean where values scatter; otherwise the values."""
         if not is_noisy(data, state.options):
             return data.y
-        within = _computable(state, data)
+        within = computable(state, data)
         options = {**state.options, "refit": 0.0 if within.is_extreme else np.inf}
         model, _ = fitted_surrogate(self._kind(within.data), replace(state, options=options), within.data)
         return within.outside(np.asarray(model.moments(torch.tensor(data.x))[0].numpy()))

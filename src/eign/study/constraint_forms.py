@@ -186,7 +186,10 @@ def _sides(lower: Any, upper: Any) -> tuple[Array, Array]:
 
 
 def _sized(part: _Part, point: Any) -> _Part:
-    """With limits for each value that the function returns; it is called once, if nothing else tells."""
+    """With limits for each value that the function returns; it is called once, if nothing else tells.
+
+    Where it fails it is taken to return one number.
+    """
     if part.fun is None:
         return part
     if point is None:
@@ -196,7 +199,10 @@ def _sized(part: _Part, point: Any) -> _Part:
         )
     if part.lower.ndim == 1:
         return part
-    answer = part.fun(point, *part.args)
+    try:
+        answer = part.fun(point, *part.args)
+    except (Exception, SystemExit):
+        answer = 0.0  # as most do, it is taken to return one number; an evaluation will tell, as it tells of errors
     values = answer[0] if part.jac is True and isinstance(answer, tuple | list) else answer
     try:
         count = np.atleast_1d(as_floats(values, "value")).size

@@ -1,8 +1,9 @@
 """One call for the whole search, with SciPy's signature and result."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+import numbers
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
@@ -10,7 +11,6 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from eign.arrays import Array, whole_number
-from eign.checks import not_among
 from eign.constraints import FEASIBILITY_TOL, Limits, LinearRows
 from eign.evaluation import Jacobian, Task
 from eign.interrupts import orderly_end
@@ -19,6 +19,7 @@ from eign.strategies import strategy
 from eign.study.constraint_forms import Constraints, read_constraints
 from eign.study.definition import Seed, checked_budget
 from eign.study.gradient_check.check import GradientCheck
+from eign.study.habits import ARGUMENTS, explaining
 from eign.study.handle import handle
 from eign.study.optimizer import Optimizer
 from eign.study.progress import Progress
@@ -33,42 +34,24 @@ _SCIPY_OPTIONS: Final = {
     "maxiter": "budget=, a number of evaluations,",
     "disp": "progress=True",
 }
-# What arguments of other packages are called here.
-_ARGUMENTS_ELSEWHERE: Final = {
-    **dict.fromkeys(("rng", "random_state", "random_seed"), "seed="),
-    **dict.fromkeys(("maxiter", "maxfun", "maxfev", "max_evals", "n_calls", "n_iter", "n_trials"), "budget="),
-    **dict.fromkeys(("verbose", "disp"), "progress=True, or Python's logging of the logger 'eign'"),
-    **dict.fromkeys(("ftol", "gtol", "xtol", "atol", "rtol"), "tol="),
-    **dict.fromkeys(("n_jobs", "n_workers"), "workers="),
-    **dict.fromkeys(("hess", "hessp"), "nothing: no second derivatives are used"),
-    "integrality": "rounding inside the function, with NaN for that partial derivative",
-    "grad": "jac=",
-    "x_init": "x0=",
-    "maxtime": "timeout=, for one evaluation",
-}
 Search = TypeVar("Search", bound=Callable[..., OptimizeResult])
 
 
-def _explaining_habits(search: Search) -> Search:
-    """Who calls `minimize(f, x0, bounds=B)`, as in SciPy, or uses the words of another package, is told how to."""
-    known = inspect.signature(search).parameters
+def _explaining_order(search: Search) -> Search:
+    """Who calls `minimize(f, x0, bounds=B)`, as in SciPy, is told how to."""
 
     @wraps(search)
-    def explaining(*arguments: Any, **named: Any) -> OptimizeResult:
-        name = search.__name__
+    def explained(*arguments: Any, **named: Any) -> OptimizeResult:
         if len(arguments) > 1 and "bounds" in named:
-            raise TypeError(f"the bounds come second, a starting point by name: eign.{name}(fun, bounds, x0=x0, ...)")
-        for word in named:
-            if word in _ARGUMENTS_ELSEWHERE:
-                raise TypeError(f"{name}() has no argument {word!r}; it is {_ARGUMENTS_ELSEWHERE[word]} here")
-            if word not in known:
-                raise TypeError(not_among(f"{name}() has no argument", word, known))
+            call = f"eign.{search.__name__}(fun, bounds, x0=x0, ...)"
+            raise TypeError(f"the bounds come second, a starting point by name: {call}")
         return search(*arguments, **named)
 
-    return cast(Search, explaining)
+    return cast(Search, explained)
 
 
-@_explaining_habits
+@_explaining_order
+@explaining(ARGUMENTS)
 def minimize(
     fun: Callable[..., Any],
     bounds: Any,
@@ -119,9 +102,10 @@ def minimize(
         storage: A file to keep the study in: each point and each answer is on the disk before the run goes on.
         tol: Stop when the projected gradient at the best point (unit cube) and what the method expects of its last
             d + 1 points are at most `tol` times the spread of the values, and the last 5 (d + 1) evaluations gained
-            no more than that; 1e-4 is a good start. A few huge values do not count for the spread. A method that
-            expects no improvement is judged by the others alone, and so is a function without gradients. With
-            constraints the KKT residual takes the place of the projected gradient, and x has to be feasible.
+            no more than that; 1e-6 is a good start. It is no proof: a basin of which the method knows nothing is no
+            reason to go on. A few huge values do not count for the spread. A method that expects no improvement is
+            judged by the others alone, and so is a function without gradients. With constraints the KKT residual takes
+            the place of the projected gradient, and x has to be feasible.
         on_error: What to do when `fun` raises: "raise", with the result so far as the exception's `partial_result`,
             or "fail" to record a failed evaluation and go on.
         progress: Show a bar with best value, gradient norm, evaluations, how many are running, and time left.
@@ -151,7 +135,8 @@ def minimize(
     return _run(**locals(), maximizing=False)  # the signature is spelt out twice for editors, and forwarded once
 
 
-@_explaining_habits
+@_explaining_order
+@explaining(ARGUMENTS)
 def maximize(
     fun: Callable[..., Any],
     bounds: Any,
@@ -199,7 +184,7 @@ def _run(
     options: Mapping[str, Any] | None,
     resume: bool,
     check_gradients: GradientCheck,
-    timeout: float | None,
+    timeout: Any,
     polish: bool | int,
     constraints: Any,
     feasibility_tol: float,
@@ -208,8 +193,10 @@ def _run(
     """Check everything, then evaluate until there is a reason to stop."""
     if on_error not in ("raise", "fail"):
         raise ValueError(f"on_error={on_error!r}, expected 'raise' or 'fail'")
-    if tol is not None and not (isinstance(tol, int | float) and 0.0 < tol < np.inf):
+    if tol is not None and not (_is_number(tol) and 0.0 < tol < np.inf):
         raise ValueError(f"tol={tol!r}, expected a positive number or None")
+    if timeout is not None and not (_is_number(timeout) and 0.0 < timeout < np.inf):
+        raise ValueError(f"timeout={timeout!r}, expected a positive number of seconds for one evaluation, or None")
     for name in _SCIPY_OPTIONS.keys() & set(options or ()):
         raise ValueError(f"options: SciPy's {name} is {_SCIPY_OPTIONS[name].format((options or {})[name])} here")
     if resume and storage is None:
@@ -227,7 +214,8 @@ def _run(
     with (
         orderly_end(),
         hire(workers, task, timeout=timeout) as hired,
-        study(
+        _used_here(
+            study,
             box,
             method=method,
             seed=seed,
@@ -257,6 +245,22 @@ def _run(
             polish=reserved,
         )
         return run.evaluate_all()
+
+
+@contextmanager
+def _used_here(study: Callable[..., Optimizer], box: Box, **settings: Any) -> Iterator[Optimizer]:
+    """The study for as long as the run takes; afterwards nobody has it who could close it, whatever went wrong."""
+    optimizer = study(box, **settings)
+    try:
+        with optimizer:
+            yield optimizer
+    finally:
+        handle(optimizer).abandon()
+
+
+def _is_number(given: Any) -> bool:
+    """A real number of Python's or NumPy's; True is none."""
+    return isinstance(given, numbers.Real) and not isinstance(given, bool)
 
 
 def _box(bounds: Any) -> Box:

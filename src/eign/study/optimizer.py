@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from eign.strategies.registry import check_handled, strategy
 from eign.study.constraint_forms import read_constraints
 from eign.study.definition import Definition, Seed, checked_budget, checked_feasibility_tol, checked_seed
 from eign.study.gradient_check.check import GradientCheck, checked_mode
+from eign.study.habits import OPTIMIZER_ARGUMENTS, OPTIMIZER_MEMBERS, explaining
 from eign.study.outlook import Outlook
 from eign.study.storage.file_format import Contents, StorageError, damaged
 from eign.study.storage.study_file import StudyFile, as_path, read_study
@@ -62,6 +63,7 @@ class Optimizer:
 
     _study: Study
 
+    @explaining(OPTIMIZER_ARGUMENTS, name="Optimizer")
     def __init__(
         self,
         bounds: Any,
@@ -323,6 +325,14 @@ class Optimizer:
 
     def _point(self, x: Any) -> Any:
         return self.box.from_dict(x) if isinstance(x, Mapping) else x
+
+    if not TYPE_CHECKING:  # an editor should know what there is not
+
+        def __getattr__(self, name: str) -> object:
+            """What is here for a member of another package's optimizer; there is no such member."""
+            complaint = f"'Optimizer' object has no attribute {name!r}"
+            hint = f"; here it is {OPTIMIZER_MEMBERS[name]}" if name in OPTIMIZER_MEMBERS else ""
+            raise AttributeError(f"{complaint}{hint}", name=name, obj=self)
 
     def __repr__(self) -> str:
         study = self._study

@@ -1,12 +1,12 @@
 """Points that were asked and not told: who has them, and why they were proposed."""
 
-import warnings
 from collections.abc import Sequence
 from typing import final
 
 import numpy as np
 
 from eign.arrays import Array
+from eign.notices import warn_user
 from eign.space import SAME_POINT, Box, nearest
 
 # A point that went through single precision, or a table with seven digits, is told up to that far from where it was
@@ -68,11 +68,9 @@ class Pending:
             if SAME_POINT < distance <= _ROUNDED:
                 meant[i] = self._x[row]
             elif _ROUNDED < distance <= _MOVED:
-                warnings.warn(
+                warn_user(
                     f"told x = {x[i].tolist()}, which is next to x = {self._x[row].tolist()}, asked and still pending; "
-                    "tell the point as it was asked, with all its digits, or the study waits for it",
-                    UserWarning,
-                    stacklevel=4,
+                    "tell the point as it was asked, with all its digits, or the study waits for it"
                 )
         return meant
 

@@ -1,7 +1,6 @@
 """A run: points go out to workers and answers come back, until there is a reason to stop."""
 
 import logging
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
@@ -16,6 +15,7 @@ from scipy.optimize import OptimizeResult
 from eign.arrays import Array
 from eign.evaluation import Evaluation, Raised, Task
 from eign.interrupts import uninterrupted
+from eign.notices import warn_user
 from eign.space import contains
 from eign.study.feasibility import constraint_fields, least_violation
 from eign.study.handle import handle
@@ -192,7 +192,7 @@ class Run:
             outcome = self.workers.outcome(future)
         except LostWorkerError as death:
             self._tell(x, _FAILED)
-            warnings.warn(f"recorded as failed: x = {x.tolist()}: {death}", LostWorkerWarning, stacklevel=2)
+            warn_user(f"recorded as failed: x = {x.tolist()}: {death}", LostWorkerWarning)
             return
         if isinstance(outcome, Raised):
             if self.on_error == "raise":

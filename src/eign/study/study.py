@@ -6,7 +6,6 @@ Inside, everything is in the unit cube and maximised; this is the one place wher
 import operator
 import threading
 import traceback
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from eign.arrays import Array, Mask, as_floats
 from eign.constraints import best_row, relative_excess
 from eign.data import Numbers, Observations, constraint_values, to_unit
 from eign.interrupts import uninterrupted
+from eign.notices import warn_user
 from eign.numerics.threads import pinned_threads
 from eign.region import Region, region_in, user_point
 from eign.space import SAME_POINT, Box
@@ -202,6 +202,11 @@ class Study:
         if self.file is not None:
             self.file.close()
 
+    def abandon(self) -> None:
+        """Let others have the study's file, also where something told could not be written to it."""
+        if self.file is not None:
+            self.file.abandon()
+
     def best_row(self) -> int:
         """The row of the best feasible point observed, else of the least violated; with noise, by posterior means.
 
@@ -260,7 +265,7 @@ class Study:
         """What the method believes of f and looks for next; changes nothing."""
         method, state = self.strategy, self.state
         with pinned_threads():
-            return method.belief(state, self.data, self.pending.units)
+            return method.belief(state, self.data.blank_where_failed, self.pending.units)
 
     def _estimates(self) -> Array:
         """What f is believed to be at the points told; the values, unless they scatter."""
@@ -268,7 +273,7 @@ class Study:
             return self.data.y
         method, state = self.strategy, self.state
         with pinned_threads():
-            return method.estimates(state, self.data)
+            return method.estimates(state, self.data.blank_where_failed)
 
     def _record(self, event: Event, state: State) -> None:
         """The one way in which anything changes: the event is written, and what follows from it is updated.
@@ -342,7 +347,7 @@ class Study:
         """What the method proposes. If it fails, which is a bug, the study goes on with points that fill the space."""
         try:
             with pinned_threads():
-                return self.strategy.propose(state, self.data, pending, count)
+                return self.strategy.propose(state, self.data.blank_where_failed, pending, count)
         except (
             ArithmeticError,
             AssertionError,
@@ -353,11 +358,10 @@ class Study:
             ValueError,
         ) as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
-            warnings.warn(
+            warn_user(
                 f"method {self.definition.method!r} failed, and points that fill the space take the place of its own: "
                 f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno}). Please report it",
                 MethodFailedWarning,
-                stacklevel=5,  # at the caller of ask
             )
         numbers = range(state.asked, state.asked + count)
         points = [self._spread_point(state, number) for number in numbers]
@@ -398,11 +402,9 @@ class Study:
             known = self.history.y[(self.history.x == told.x[row]).all(axis=1) & self.history.has_y]
             if np.isfinite(told.y[row]) and len(known) and told.y[row] not in known:
                 self._warned_of_contradiction = True
-                warnings.warn(
+                warn_user(
                     f"x = {told.x[row].tolist()} was told before with y = {float(known[-1])!r} and now with "
-                    f"{float(told.y[row])!r}: both count, as noisy values; if the first was wrong, retract it",
-                    UserWarning,
-                    stacklevel=4,
+                    f"{float(told.y[row])!r}: both count, as noisy values; if the first was wrong, retract it"
                 )
 
     def _check_gradients(self, before: int) -> None:
@@ -414,7 +416,7 @@ class Study:
             found = new_faults(mode, self.data, self._widths(), before, self._near)
         if found:
             self._warned = True
-            warnings.warn(message(found, self._labels()), GradientWarning, stacklevel=4)  # at the caller of tell
+            warn_user(message(found, self._labels()), GradientWarning)
 
     def _check_constraints(self, before: int) -> None:
         """The same for each constraint, by neighbours alone: a probe tells of all outputs."""
@@ -429,7 +431,7 @@ class Study:
             if found:
                 self._warned_of.add(name)
                 text = f"constraint {name!r}: {message(found, self._labels())}"
-                warnings.warn(text, GradientWarning, stacklevel=4)
+                warn_user(text, GradientWarning)
 
     def _labels(self) -> list[str]:
         """What the free coordinates are called."""

@@ -41,7 +41,9 @@ def with_told_constraints(
     if all(part is None for part in (values, gradients, variances, gradient_variances)):
         return told
     if not len(limits):
-        raise ValueError("this study has no constraints; name them when it begins: Optimizer(..., constraints=...)")
+        raise ValueError(
+            "this study has no constraints; give their limits when it begins: constraints={'stress': (None, 250.0)}"
+        )
     parts = [
         _by_constraint(values, limits, "constraints", single=single),
         _by_constraint(gradients, limits, "constraint_grads", single=single),

@@ -3,8 +3,9 @@
 Each sequence has a number, and all that happens in it follows from that: a box (tiny, huge, logarithmic, with fixed
 coordinates), a method with options, then batches, points told out of order or never asked for, points told again,
 values and slopes over 600 decades, missing parts, failures, declared noise, points taken back, and copies that go on
-in the place of the study. A fault is an exception, a method that failed and was replaced, a warning of NumPy's, a
-suggestion that is no point of the box, an evaluation that is not in the history as it was told.
+in the place of the study; two of five studies whose method takes constraints have some, black-box and linear. A fault
+is an exception, a method that failed and was replaced, a warning of NumPy's, a suggestion that is no point of the box
+or violates a linear row by however little, an evaluation that is not in the history as it was told.
 
     python -m eign_lab.studies.random_sequences --count 10000 --results results/random_sequences.jsonl
     python -m eign_lab.studies.random_sequences --only 4711
@@ -29,6 +30,8 @@ from eign.space import Box
 from eign.strategies.registry import methods, strategy
 from eign.study.handle import restore, snapshot
 from eign.study.optimizer import Optimizer
+from eign_lab.studies.linear_constraints import fault as broken_row
+from eign_lab.studies.random_constraints import Constrained, random_constraints
 
 BLOCK: Final = 50
 _ROUNDED: Final = 1e-6
@@ -138,13 +141,19 @@ class Sequence:
         self.method = method_of(number)
         self._answers = Answers(rng)
         self._told = 0
+        # Numbers of their own, so that a sequence without constraints is what it was before there were any.
+        self._constraints_rng = np.random.default_rng([number, 24])
+        self._constrained = Constrained()
         self._opt = self._begun(number)
+        count = len(self._opt.constraints)
+        self._constraint_answers = [Answers(self._constraints_rng) for _ in range(count)]
 
     def _begun(self, number: int) -> Optimizer:
         rng, options = self._rng, random_options(self.method, self._rng)
         mode, maximize = rng.choice(["probe", "passive", "off"]), bool(rng.random() < 0.5)
         while True:
             box = random_box(rng)
+            self._constrained = random_constraints(box, self.method, self._constraints_rng)
             try:
                 return Optimizer(
                     box,
@@ -153,6 +162,7 @@ class Sequence:
                     maximize=maximize,
                     options=options,
                     check_gradients=False if mode == "off" else str(mode),  # type: ignore[arg-type]
+                    **self._constrained.arguments(),
                 )
             except ValueError as error:
                 if "too narrow" not in str(error):
@@ -176,9 +186,25 @@ class Sequence:
         points = self._opt.ask(count)
         if points.shape != (count, self._opt.box.dim) or not self._opt.box.contains(points).all():
             raise FaultError(f"ask({count}) gave {points.tolist()} in {self._opt.box!r}")
+        rows, region = self._constrained.rows, self._constrained.region
+        if rows is not None and region is not None:
+            for x in points:
+                if (broken := broken_row(x, rows, self._opt.box, region)) is not None:
+                    raise FaultError(f"ask({count}) gave {x.tolist()}, {broken}")
+
+    def _observed(self, x: Array) -> dict[str, Any]:
+        """The arguments of `Optimizer.tell` beside x (d,)."""
+        u = self._opt.box.to_unit(x)
+        told = self._answers.observe(x, u)
+        outputs = [answers.observe(x, u) for answers in self._constraint_answers]
+        for part, name in (("constraints", "y"), ("constraint_grads", "grad")):
+            if outputs and self._constraints_rng.random() < 0.95:
+                told[part] = {f"c{i}": each[name] for i, each in enumerate(outputs)}
+        noisy = {f"c{i}": each["y_var"] for i, each in enumerate(outputs) if "y_var" in each}
+        return {**told, "constraint_vars": noisy} if noisy else told
 
     def _tell(self, x: Array) -> None:
-        told = self._answers.observe(x, self._opt.box.to_unit(x))
+        told = self._observed(x)
         self._opt.tell(x, **told)
         self._told += 1
         history = self._opt.history
@@ -188,6 +214,10 @@ class Sequence:
             raise FaultError(f"{len(history)} evaluations of {self._told}, the last at {history.x[-1:].tolist()}")
         if told["y"] != history.y[-1] and (told["y"] is not None and np.isfinite(told["y"])):
             raise FaultError(f"told {told['y']!r}, and the history has {history.y[-1]!r}")
+        for name, value in told.get("constraints", {}).items():
+            kept = history.constraints[int(name[1:])].y[-1]
+            if value != kept and value is not None and np.isfinite(value):
+                raise FaultError(f"told {name} = {value!r}, and the history has {kept!r}")
 
     def _tell_pending(self) -> None:
         if len(self._opt.pending) == 0:

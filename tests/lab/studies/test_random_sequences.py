@@ -18,7 +18,7 @@ def test_every_method_has_its_share():
     assert {method_of(number) for number in range(72)} == set(methods())
 
 
-@pytest.mark.parametrize("number", [*range(36), 187, 493])
+@pytest.mark.parametrize("number", [*range(36), 82, 187, 493, 779, 3386])
 def test_no_fault(number):
     assert fault_of(number) is None
 

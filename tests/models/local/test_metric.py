@@ -47,3 +47,10 @@ def test_pairs_that_curve_downwards_or_overflow_are_left_out() -> None:
     curvature = _curvature(bfgs_metric(steps, changes, 1.0), 2)
     np.testing.assert_allclose(curvature, 4.0 * np.eye(2))
     np.testing.assert_allclose(_curvature(bfgs_metric(steps[:1], changes[:1], 9.0), 2), 9.0 * np.eye(2))
+
+
+def test_pairs_whose_squares_vanish_say_nothing() -> None:
+    """A change of 1e-170 has no square, and once made the scale zero, by which all else is divided."""
+    metric = bfgs_metric(np.array([[0.5, 0.0]]), np.array([[1e-170, 0.0]]), 4.0)
+    assert metric.scale == 2.0
+    np.testing.assert_allclose(metric.gradients(np.array([1.0, 2.0])), [0.5, 1.0])

@@ -469,6 +469,9 @@ class TestTrouble:
         assert sorted(known) == sorted(evaluated)
         assert str([known[stored]]) in str(caught.value)
         assert stored < len(known)
+        # Once there is room, the same process goes on: nobody holds the file any more.
+        again = minimize(function, SQUARE, method="sobol", seed=0, storage=path, budget=stored + 2, resume=True)
+        assert again.nfev == stored + 2
 
     def test_sqlite_says_full_and_closing_writes_the_rest(self, path):
         opt = Optimizer(SQUARE, method="sobol", seed=0, storage=path)

@@ -67,7 +67,8 @@ def bfgs_metric(steps: Array, changes: Array, sigma: float) -> Metric:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         inner, lengths = np.vecdot(steps, changes), np.vecdot(steps, steps) * np.vecdot(changes, changes)
-        curved = np.isfinite(lengths) & (inner > _SMALLEST_COSINE * np.sqrt(lengths))
+        # Changes whose squares vanish or overflow say nothing.
+        curved = np.isfinite(lengths) & (lengths > 0.0) & (inner > _SMALLEST_COSINE * np.sqrt(lengths))
     s, y, inner = steps[curved], changes[curved], inner[curved]
     if len(s):
         # The geometric mean of the two curvatures that a pair has, s'y / s's and y'y / s'y: with the larger one, which

@@ -7,7 +7,7 @@ from typing import Any, Final, final
 import numpy as np
 from scipy.optimize import minimize
 
-from eign.arrays import Array
+from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.space import SAME_POINT, nearest
 from eign.strategies.constrained.standing import Standing
@@ -91,16 +91,16 @@ class _Evaluations:
         # To first order, as the point is the same only up to `SAME_POINT`.
         gradient = np.where(data.has_grad[row], data.grad[row], 0.0)
         slopes = [np.where(each.has_grad[row], each.grad[row], 0.0) for each in data.constraints]
-        jacobian = np.array(slopes).reshape(len(values), data.dim) / standing.scales[:, None]
+        jacobian = _bounded(np.array(slopes).reshape(len(values), data.dim), standing.scales[:, None])
         if len(self.used) == 1:
-            self._offset, self._scale = float(data.y[row]), self._step / (math.hypot(*gradient) or 1.0)
+            self._offset, self._scale = float(data.y[row]), min(self._step / (math.hypot(*gradient) or 1.0), LARGEST)
         descent = -self._scale * (float(data.y[row]) - self._offset + float(gradient @ away))
         descent = float(np.clip(descent, -_STEEPEST, _STEEPEST))
         if self._best is None or descent <= self._best[0]:
             self._best = (descent, u.copy())
         with np.errstate(over="ignore"):
             slope = np.clip(-self._scale * gradient, -_STEEPEST, _STEEPEST)
-        return descent, slope, values / standing.scales + jacobian @ away, jacobian
+        return descent, slope, _bounded(values, standing.scales) + jacobian @ away, jacobian
 
     def _failed(self, u: Array) -> tuple[float, Array, Array, Array]:
         """A bowl above the best point, and constraints that hold: the line search turns back."""
@@ -108,7 +108,13 @@ class _Evaluations:
         away = u - best
         limits = np.where(np.isfinite(self._standing.lower), self._standing.lower, self._standing.upper)
         flat = np.zeros((len(limits), len(u)))
-        return value + 1.0 + float(away @ away), 2.0 * away, limits / self._standing.scales, flat
+        return value + 1.0 + float(away @ away), 2.0 * away, _bounded(limits, self._standing.scales), flat
+
+
+def _bounded(values: Array, scales: Array) -> Array:
+    """Values in scales, at most as large as SciPy can take."""
+    with np.errstate(over="ignore"):
+        return np.clip(values / scales, -_STEEPEST, _STEEPEST)
 
 
 def replay(start: Array, standing: Standing, options: Mapping[str, Any]) -> Replay:
@@ -123,10 +129,17 @@ def replay(start: Array, standing: Standing, options: Mapping[str, Any]) -> Repl
         value, slope, values, jacobian = evaluations.at(region.restored(w))
         return value, slope @ region.basis, values, jacobian @ region.basis
 
-    constraints = limited(at, standing.lower / standing.scales, standing.upper / standing.scales)
+    lower, upper = (
+        np.where(np.isinf(limits), limits, _bounded(limits, standing.scales))
+        for limits in (standing.lower, standing.upper)
+    )
+    constraints = limited(at, lower, upper)
     constraints += rows_of_region(region.matrix, region.limit)
     bounds = np.column_stack([region.lower, region.upper])
     try:
+        if not len(bounds):  # a single point, where SLSQP has nothing to search
+            evaluations.at(region.center)
+            return Replay(None, frozenset(evaluations.used))
         minimize(  # type: ignore[call-overload]  # the stubs want one-dimensional arrays by type
             lambda w: at(w)[:2],
             region.reduced(start),

@@ -9,6 +9,7 @@ The models are posterior means, shifted and tilted so that values and gradients 
 those observed: what a nugget lets pass would else be the end of the digits.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ _ACCURACY: Final = 1e-11
 # Violations below this, in standard deviations of what was told, are none.
 _HOLDS: Final = 1e-8
 # Steps aim at limits that are narrower by this share of the tolerance, so that rounding leaves them feasible.
-_MARGIN: Final = 0.1
+_MARGIN: Final = 1e-3
 
 
 class LocalStep(NamedTuple):
@@ -83,22 +84,29 @@ class _Subproblem:
 
         before, _ = self._corrected.at(self._start)
         slack = _violations(before[1:], self._lower, self._upper)
+        w = self._start
+        if count:  # in a region of a single point there is nothing to search
+            w = self._searched(objective, np.append(np.clip(w, self._low, self._high), slack[:slacks]), slacks)
+        x = region.project(region.restored(w))
+        found, _ = self._corrected.at(region.reduced(x))
+        missed = float(_violations(found[1:], self._lower, self._upper).sum())
+        return LocalStep(x, float(found[0]), missed, float(found[0] - before[0]), float(slack.sum()) - missed)
+
+    def _searched(self, objective: Callable[[Array], tuple[float, Array]], start: Array, slacks: int) -> Array:
+        """Where SLSQP ends, without the slacks."""
+        region, count = self._region, len(self._start)
         rows = rows_of_region(np.hstack([region.matrix, np.zeros((len(region.matrix), slacks))]), region.limit)
         low, high = np.append(self._low, np.zeros(slacks)), np.append(self._high, np.full(slacks, np.inf))
         end = minimize(  # type: ignore[call-overload]  # the stubs want one-dimensional arrays by type
             objective,
-            np.append(np.clip(self._start, self._low, self._high), slack[:slacks]),
+            start,
             jac=True,
             method="SLSQP",
             bounds=np.column_stack([low, high]),
             constraints=[*_limits(self._corrected, self._lower, self._upper, count, slacks=slacks), *rows],
             options={"ftol": _ACCURACY, "maxiter": _ITERATIONS},
         )
-        w = np.clip(end.x[:count], self._low, self._high) if np.isfinite(end.x).all() else self._start
-        x = region.project(region.restored(w))
-        found, _ = self._corrected.at(region.reduced(x))
-        missed = float(_violations(found[1:], self._lower, self._upper).sum())
-        return LocalStep(x, float(found[0]), missed, float(found[0] - before[0]), float(slack.sum()) - missed)
+        return np.clip(end.x[:count], self._low, self._high) if np.isfinite(end.x).all() else self._start
 
 
 class _Corrected:

@@ -36,13 +36,70 @@ from eign.search.rescaling import rescaled
 from eign.space import contains
 from eign.strategies.constrained.region_search import best_new, candidates
 from eign.strategies.constrained.standing import Standing
+from eign.strategies.magnitudes import Computable
 from eign.strategies.strategy import Belief, Proposal, State
-from eign.strategies.surrogate_fit import fitted_surrogate, is_noisy
+from eign.strategies.surrogate_fit import computable, fitted_surrogate, is_noisy, learning_anew
 
 # Of an equality, in scales of the constraint.
 _EQUALITY: Final = 1e-2
 # A limit is active for multipliers within this share of the scale.
 _ACTIVE: Final = 0.05
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Computable:
+    """What was told of all outputs, each in units in which its model can compute.
+
+    Attributes:
+        outputs: f first, then the constraints.
+        limits: Of the constraints in these units, as a state has them.
+        told: What was told.
+    """
+
+    outputs: tuple[Computable, ...]
+    limits: list[list[float]]
+    told: Observations
+
+    @classmethod
+    def of(cls, state: State, data: Observations) -> "_Computable":
+        """What was told, and the limits of a state."""
+        outputs = tuple(computable(state, one) for one in (data.objective, *data.constraints))
+        pairs = zip(outputs[1:], state.limits, strict=True)
+        return cls(outputs, [units.limits(np.array(pair)).tolist() for units, pair in pairs], data)
+
+    @property
+    def is_extreme(self) -> bool:
+        """Whether anything differs from what was told."""
+        return any(output.is_extreme for output in self.outputs)
+
+    @property
+    def data(self) -> Observations:
+        """What the models see."""
+        if not self.is_extreme:
+            return self.told
+        objective, *constraints = (output.data for output in self.outputs)
+        return objective.with_constraints(constraints) if constraints else objective
+
+    def state(self, state: State) -> State:
+        """The state in these units: its surrogates are fitted to all data."""
+        return replace(learning_anew(state), limits=self.limits) if self.is_extreme else state
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _InToldUnits:
+    """A surrogate whose moments are in the units of what was told."""
+
+    model: Surrogate
+    units: Computable
+
+    def moments(self, X: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
+        """Mean and variance at `n x d` points, `n` each."""
+        mean, variance = (part.detach().numpy() for part in self.model.moments(X)[:2])
+        with np.errstate(over="ignore"):
+            parts = self.units.outside(mean), self.units.outside(np.sqrt(variance)) ** 2
+        return torch.from_numpy(parts[0]), torch.from_numpy(parts[1])
 
 
 class Feasible:
@@ -124,6 +181,16 @@ class ConstrainedSurrogateSteps:
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """Where the rule's acquisition is largest."""
+        within = _Computable.of(state, data)
+        if not within.is_extreme:
+            return self._proposed(state, data, pending)
+        proposal, learned = self._proposed(within.state(state), within.data, pending)
+        if proposal.expected_improvement is not None:
+            gain = float(within.outputs[0].outside(np.array(proposal.expected_improvement)))
+            proposal = proposal._replace(expected_improvement=gain)
+        return proposal, replace(learned, options=state.options, limits=state.limits)
+
+    def _proposed(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             (model, *_), _, x, state = self._picked(state, data, pending)
         standing = Standing.of(state, data)
@@ -137,16 +204,19 @@ class ConstrainedSurrogateSteps:
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief:
         """The surrogate of f, and what is maximised."""
-        models, target, x, _ = self._picked(state, data, pending)
-        return Belief(models[0], target, x, constraints=tuple(models[1:]))
+        within = _Computable.of(state, data)
+        models, target, x, _ = self._picked(within.state(state), within.data, pending)
+        constraints = [_InToldUnits(model, units) for model, units in zip(models[1:], within.outputs[1:], strict=True)]
+        return Belief(models[0], target, x, within.outputs[0].outside, tuple(constraints))
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter; otherwise the values."""
         if not is_noisy(data, state.options):
             return data.y
-        kept = replace(state, options={**state.options, "refit": np.inf})
-        models, _ = self._fitted(kept, [data.objective])
-        return np.asarray(models[0].moments(torch.tensor(data.x))[0].numpy())
+        within = computable(state, data.objective)
+        kept = replace(state, options={**state.options, "refit": 0.0 if within.is_extreme else np.inf})
+        models, _ = self._fitted(kept, [within.data])
+        return within.outside(np.asarray(models[0].moments(torch.tensor(data.x))[0].numpy()))
 
     def _picked(
         self, state: State, data: Observations, pending: Array

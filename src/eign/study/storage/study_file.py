@@ -192,6 +192,12 @@ class StudyFile:
                 self._unwritten.clear()
             self._let_go()
 
+    def abandon(self) -> None:
+        """Let others have the study, without what could not be written: for who has no more use for this object."""
+        with self._mutex:
+            if self._is_open and os.getpid() == self._pid:
+                self._let_go()
+
     def _let_go(self) -> None:
         self._is_open = False
         with contextlib.suppress(sqlite3.Error):  # who comes next writes a name over ours

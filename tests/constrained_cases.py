@@ -66,11 +66,21 @@ def _bowl(x: Array) -> list[Output]:
     return [(float(((x - 0.7) ** 2).sum()), 2 * (x - 0.7))]
 
 
+def _magnitudes(x: Array) -> list[Output]:
+    """Linear above a hyperbola: its constraint spans eight decades over the box, and is smooth in logarithms."""
+    product = float(x[0] * x[1])
+    return [(float(x[0] + 2 * x[1]), np.array([1.0, 2.0])), (3.0 / product, -3.0 / product / x)]
+
+
 DISK = ConstrainedCase([(-2, 2)] * 2, _disk, Limits(["disk"], [-np.inf], [1.0]), None, -(5**0.5))
 # At 2 x^3 + x = 1, whose root is 0.5897545123014584.
 CURVE = ConstrainedCase([(-2, 2)] * 2, _curve, Limits(["curve"], [0.0], [0.0]), None, 0.2892734)
 SIMPLEX = ConstrainedCase([(0, 1)] * 3, _bowl, None, LinearRows(np.ones((1, 3)), [1.0], [1.0]), 3 * (0.7 - 1 / 3) ** 2)
 WEDGE = ConstrainedCase(
     [(0, 1)] * 3, _bowl, None, LinearRows([[1, 1, 1], [1.0, -1, 0]], [-np.inf, 0.2], [1.5, np.inf]), 0.14
+)
+# Where x = 2 y and x y = 3.
+MAGNITUDES = ConstrainedCase(
+    [(0.01, 100.0)] * 2, _magnitudes, Limits(["hyperbola"], [-np.inf], [1.0]), None, 2 * 6**0.5
 )
 CASES = {"disk": DISK, "curve": CURVE, "simplex": SIMPLEX, "wedge": WEDGE}

@@ -41,6 +41,9 @@ def speed(
     fit: Annotated[bool, typer.Option("--fit", help="Refits of the surrogates instead of whole suggestions.")] = False,
     growth: Annotated[bool, typer.Option("--growth", help="Time and memory as points and dimensions grow.")] = False,
     formulas: Annotated[bool, typer.Option("--formulas", help="Cost per point of each acquisition formula.")] = False,
+    constraints: Annotated[
+        bool, typer.Option("--constraints", help="Suggestions of auto with up to ten constraints.")
+    ] = False,
     steps: Annotated[int, typer.Option(min=1, help="Consecutive suggestions or refits.")] = 10,
     peer_steps: Annotated[int | None, typer.Option(min=1, help="How many of them BoTorch takes too.")] = None,
     largest: Annotated[int, typer.Option(min=10, help="Leave out sizes with more points.")] = 500,
@@ -50,6 +53,12 @@ def speed(
         from eign_lab.speed.formula_costs import show_formula_costs
 
         show_formula_costs()
+    elif constraints:
+        from rich.console import Console
+
+        from eign_lab.speed.constraints import report_constraints
+
+        report_constraints(Console(), steps=steps)
     elif fit or growth:
         from rich.console import Console
 

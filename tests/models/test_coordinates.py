@@ -151,3 +151,16 @@ def test_batches_and_failures_in_logarithms():
     assert sees_logarithms(opt)
     # The last decade of the first coordinate is a thousandth of the box.
     assert opt.best.x[0] < 0.02
+
+
+def test_slopes_go_back_to_the_cube():
+    logs = Coordinates([4.0, 0.0], logs=True)
+    x = np.array([[0.003, 0.2], [0.7, 0.9]])
+    by_own = np.array([[1.5, -2.0], [0.5, 3.0]])
+    by_cube = logs.slopes(by_own, x)
+    for i in range(2):
+        step = 1e-7 * np.eye(2)[i]
+        along = (logs.points(x + step) - logs.points(x - step)) / 2e-7
+        # Third order over 1e-14, rounding over 1e-7.
+        np.testing.assert_allclose(by_cube[:, i], (by_own * along).sum(axis=1), rtol=1e-6)
+    assert (Coordinates([4.0, 0.0], logs=False).slopes(by_own, x) == by_own).all()

@@ -159,7 +159,7 @@ def covariance_blocks(terms: Sequence[Term], delta: Array, *, left: bool, right:
     for term in terms:
         precision = _over_pairs(term.precision, delta)
         scaled = precision * delta
-        phi, phi1, phi2 = _weighted_profiles(term, delta, scaled, order=2)
+        phi, phi1, phi2 = weighted_profiles(term, delta, scaled, order=2)
         slope = phi1 * scaled
         if left and right and term.structure == "full" and term is terms[0]:
             # The first to write to these blocks, which have not been set to zero.
@@ -206,7 +206,7 @@ def covariance_blocks_vjp(terms: Sequence[Term], delta: Array, cotangent: Array)
     for term in terms:
         precision = _over_pairs(term.precision, delta)
         scaled = precision * delta
-        _, phi1, phi2, phi3 = _weighted_profiles(term, delta, scaled, order=3)
+        _, phi1, phi2, phi3 = weighted_profiles(term, delta, scaled, order=3)
         full = term.structure == "full"
         along = mixed * scaled
         slope = phi1 * mixed
@@ -232,7 +232,7 @@ def _over_pairs(coefficients: Array, delta: Array) -> Array:
     return coefficients.reshape(-1, *(1,) * (delta.ndim - 1))
 
 
-def _weighted_profiles(term: Term, delta: Array, scaled: Array, *, order: int) -> tuple[Array, ...]:
+def weighted_profiles(term: Term, delta: Array, scaled: Array, *, order: int) -> tuple[Array, ...]:
     """Profile derivatives times the term's weight: 1 x pairs for a full term, d x pairs for an additive one."""
     squared = delta * scaled
     r2 = squared.sum(0, keepdims=True) if term.structure == "full" else squared

@@ -271,22 +271,31 @@ def region_in(box: Box, rows: LinearRows) -> Region:
     """The region of rows in user units, with their labels and the names of the coordinates in errors."""
     if not len(rows):
         return Region(None, box.free_dim)
-    names = None if box.names is None else [name for name, free in zip(box.names, box.free, strict=True) if free]
-    in_cube = LinearRows(*box.linear_to_unit(rows.A, rows.lower, rows.upper), rows.labels)
-    return Region(in_cube, box.free_dim, names=names)
+    names = None if box.names is None else tuple(name for name, free in zip(box.names, box.free, strict=True) if free)
+    in_cube = box.linear_to_unit(rows.A, rows.lower, rows.upper)
+    return _cached_region(_as_key(*in_cube), box.free_dim, rows.labels, names)
 
 
 def region_of(stored: Mapping[str, Any] | None, dim: int) -> Region:
     """The region of rows as a state stores them: A, lower and upper in the cube; the same object for the same rows."""
     if stored is None:
         return _cached_region(None, dim)
-    A, lower, upper = (np.array(stored[name], dtype=np.float64) for name in ("A", "lower", "upper"))
-    return _cached_region((A.tobytes(), lower.tobytes(), upper.tobytes()), dim)
+    return _cached_region(_as_key(*(np.array(stored[name]) for name in ("A", "lower", "upper"))), dim)
+
+
+_Key = tuple[bytes, bytes, bytes]
+
+
+def _as_key(A: Array, lower: Array, upper: Array) -> _Key:
+    matrix, low, high = (np.ascontiguousarray(part, dtype=np.float64).tobytes() for part in (A, lower, upper))
+    return matrix, low, high
 
 
 @lru_cache(maxsize=32)
-def _cached_region(key: tuple[bytes, bytes, bytes] | None, dim: int) -> Region:
+def _cached_region(
+    key: _Key | None, dim: int, labels: tuple[str, ...] = (), names: tuple[str, ...] | None = None
+) -> Region:
     if key is None:
         return Region(None, dim)
     matrix, lower, upper = (np.frombuffer(part) for part in key)
-    return Region(LinearRows(matrix.reshape(-1, dim), lower, upper), dim)
+    return Region(LinearRows(matrix.reshape(len(lower), dim), lower, upper, labels), dim, names=names)

@@ -56,6 +56,8 @@ _REACH: Final = 10.0
 _FORGETTING: Final = 0.7
 _LOUDEST: Final = 1.5
 _ROUNDS: Final = 6
+# How far beyond the radius, in radii, a step along the bounds may lead.
+_SLACK: Final = 1.5
 _SHRINKS: Final = 4
 _MODEL_EVALUATIONS: Final = 150
 
@@ -219,6 +221,7 @@ def _path(told: tuple[int, ...], rows: lbfgs.Index, data: Observations) -> _Path
             center = row
     failed = not data.has_y[told[-1]]
     gain = -np.inf if failed else float(data.y[told[-1]] - data.y[before])
+    pairs = [(row, int(rows[0])) for row in _neighbours(rows, data)] + pairs
     ends, starts = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     known = data.has_grad[ends].all(axis=1) & data.has_grad[starts].all(axis=1)
     ends, starts = ends[known][-PAIRS:], starts[known][-PAIRS:]
@@ -229,6 +232,16 @@ def _path(told: tuple[int, ...], rows: lbfgs.Index, data: Observations) -> _Path
         data.x[ends] - data.x[starts],
         data.grad[starts] - data.grad[ends],
     )
+
+
+def _neighbours(rows: lbfgs.Index, data: Observations) -> list[int]:
+    """Rows of others' points around the start, the nearest last: what the gradients there say about the curvature."""
+    known = data.has_y & data.has_grad.all(axis=1)
+    known[rows] = False
+    others = np.flatnonzero(known)
+    away = data.x[others] - data.x[rows[0]]
+    order = np.argsort(np.vecdot(away, away), kind="stable")[: 2 * data.x.shape[1]]
+    return [int(row) for row in others[order[::-1]]]
 
 
 def _lead(search: LocalSearch, gain: float) -> float:
@@ -263,21 +276,56 @@ def _has_slope(gradient: Array, free: lbfgs.Mask) -> bool:
 def _bounded_step(
     search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, *, shrink: float, is_plain: bool
 ) -> _Step:
-    """A step within the bounds: coordinates that it would take out of the box stay at a bound."""
+    """The better of two steps within the bounds: one that ends at the first bound it meets, and one along bounds."""
+    x = data.x[path.center]
+    metric, radius, _ = region = _region(search, path, data, free, shrink)
+    parabola = LocalModel(metric.gradients(-data.grad[path.center]))
+    model = parabola if is_plain else _model(metric, path, data)
+    chosen = parabola if search.lead < 0.0 else model
+    end = x + metric.differences(_minimizer(chosen, region, np.zeros(len(x))))
+    ends = [end] if _is_inside(end) else [_until_bound(x, end), _along_bounds(search, path, data, end, free, shrink)]
+    # A step along the bounds may leave the trust region, as coordinates that are held at a bound do not count there.
+    steps = [metric.coordinates(end - x) for end in ends]
+    allowed = [u for u in steps if np.linalg.norm(u) <= _SLACK * radius] or steps[:1]
+    promises = [-chosen(u)[0] for u in allowed]
+    u = allowed[int(np.argmax(promises))]
+    return _Step(
+        next(end for end, step in zip(ends, steps, strict=True) if step is u),
+        Forecast(-model(u)[0], -parabola(u)[0], max(promises)),
+        radius,
+        chosen.error,
+    )
+
+
+def _is_inside(x: Array) -> bool:
+    return bool(((x >= 0.0) & (x <= 1.0)).all())
+
+
+def _until_bound(x: Array, end: Array) -> Array:
+    """The point where the way from x to the end leaves the box; coordinates at a bound that lead out of it stay."""
+    step = end - x
+    step[((x <= 0.0) & (step < 0.0)) | ((x >= 1.0) & (step > 0.0))] = 0.0
+    room = np.where(step > 0.0, 1.0 - x, x)
+    moved = step != 0.0
+    share = min(1.0, float((room[moved] / np.abs(step[moved])).min(initial=1.0)))
+    return np.clip(x + share * step, 0.0, 1.0)
+
+
+def _along_bounds(
+    search: LocalSearch, path: _Path, data: Observations, end: Array, free: lbfgs.Mask, shrink: float
+) -> Array:
+    """The parabola's step with coordinates that it would take out of the box at a bound, as far as they are apart."""
     x, held = data.x[path.center], data.x[path.center]
     for _ in range(_ROUNDS):
-        metric, radius, _ = region = _region(search, path, data, free, shrink)
-        parabola = LocalModel(metric.gradients(-data.grad[path.center]))
-        model = parabola if is_plain else _model(metric, path, data)
-        chosen = parabola if search.lead < 0.0 else model
-        end = x + metric.differences(_minimizer(chosen, region, metric.coordinates(held - x)))
         outside = free & ((end < 0.0) | (end > 1.0))
         end = np.clip(np.where(free, end, held), 0.0, 1.0)
         if not outside.any() or not _has_slope(data.grad[path.center], free & ~outside):
             break
         held, free = end, free & ~outside
-    u = metric.coordinates(end - x)
-    return _Step(end, Forecast(-model(u)[0], -parabola(u)[0], -chosen(u)[0]), radius, chosen.error)
+        metric, *_ = region = _region(search, path, data, free, shrink)
+        parabola = LocalModel(metric.gradients(-data.grad[path.center]))
+        end = x + metric.differences(_minimizer(parabola, region, metric.coordinates(held - x)))
+    return np.clip(np.where(free, end, held), 0.0, 1.0)
 
 
 def _region(search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, shrink: float) -> _Region:

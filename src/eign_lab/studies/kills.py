@@ -41,9 +41,10 @@ METHODS: dict[str, dict[str, int]] = {
     "l-bfgs": {},
     "cma-es": {},
     "slsqp": {},
+    "auto": {"n_init": 3},
 }
-# Studies of this method have a black-box constraint and a linear one.
-CONSTRAINED = "slsqp"
+# Studies of these methods have a black-box constraint and a linear one.
+CONSTRAINED = ("slsqp", "auto")
 LIMITED: dict[str, Any] = {"constraints": {"product": (None, 2.0)}, "linear": ([[1.0, 1.0]], 0.5, 4.0)}
 PHASES = ("open", "ask", "evaluate", "tell", "close")
 BOUNDS = {"a": (-1.0, 2.0), "b": (0.5, 4.0)}
@@ -63,12 +64,12 @@ def evaluate(x: Array) -> tuple[float, list[float]]:
 def constraints_at(x: Array, method: str) -> dict[str, Any]:
     """What is told of the constraints of a study of this method."""
     a, b = x.tolist()
-    return {"constraints": [a * b], "constraint_grads": [[b, a]]} if method == CONSTRAINED else {}
+    return {"constraints": [a * b], "constraint_grads": [[b, a]]} if method in CONSTRAINED else {}
 
 
 def begun(method: str, seed: int, storage: Path | None = None) -> Optimizer:
     """A new study."""
-    limited = LIMITED if method == CONSTRAINED else {}
+    limited = LIMITED if method in CONSTRAINED else {}
     return Optimizer(BOUNDS, method=method, seed=seed, storage=storage, options=METHODS[method], **limited)
 
 

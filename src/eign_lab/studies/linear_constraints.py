@@ -115,7 +115,8 @@ def _evaluated(x: Array, box: Box, normals: Array, rng: np.random.Generator) -> 
 def main() -> None:
     """Run the studies that the results do not have yet, and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first study, for several processes")
+    parser.add_argument("--count", type=int, default=10_000, help="number after the last one")
     parser.add_argument("--only", type=int)
     parser.add_argument("--results", type=Path)
     arguments = parser.parse_args()
@@ -126,7 +127,7 @@ def main() -> None:
     done: list[dict[str, object]] = []
     if arguments.results is not None and arguments.results.exists():
         done = [json.loads(line) for line in arguments.results.read_text().splitlines()]
-    for block in range(len(done), -(-arguments.count // BLOCK)):
+    for block in range(arguments.first // BLOCK + len(done), -(-arguments.count // BLOCK)):
         start = time.perf_counter()
         found = [run_study(block * BLOCK + i) for i in range(BLOCK)]
         faults = {block * BLOCK + i: one[2] for i, one in enumerate(found) if one[2] is not None}

@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
-from constrained_cases import CASES, DISK, WEDGE, ConstrainedCase
+from constrained_cases import CASES, DISK, MAGNITUDES, WEDGE, ConstrainedCase
 from eign import Optimizer
 from eign.arrays import Array
 from eign.constraints import Limits
 from eign.data import Observations
+from eign.strategies.constrained.memory import Memory, Run
+from eign.strategies.constrained.method import _continued
+from eign.strategies.constrained.outputs import fit_outputs
+from eign.strategies.constrained.standing import Standing
 from eign.study.handle import handle, restore, snapshot
 
 
@@ -28,6 +32,30 @@ def test_optima_of_small_problems(method: str, name: str) -> None:
     case = CASES[name]
     budget = {"auto": 14, "slsqp": 24}[method]
     assert best_feasible(case, case.run(method, budget)) == pytest.approx(case.best, abs=5e-6)
+
+
+def test_a_constraint_over_eight_decades() -> None:
+    """Its model sees logarithms of values and coordinates: without them nothing is feasible after as many."""
+    assert best_feasible(MAGNITUDES, MAGNITUDES.run("auto", 16)) == pytest.approx(MAGNITUDES.best, abs=5e-6)
+
+
+def test_a_run_at_the_best_point_goes_on_until_it_has_converged() -> None:
+    """The best point is within the tolerance of feasibility and a little too good: nothing in sight is better."""
+    opt = DISK.optimizer("sobol")
+    best = -np.array([1.0, 2.0]) / 5**0.5
+    for x in ([0.5, 0.5], [-1.5, 0.3], [1.2, -1.0], [-0.2, -0.4], [-0.9, -1.1], (1 + 3e-7) * best):
+        opt.tell(DISK.told(np.array(x)))
+    study = handle(opt)
+    options = {"kernel": "rbf", "compress": False, "noise": 0.0, "gradients": True, "logs": False}
+    outputs = fit_outputs(Standing.of(study.state, study.data), (), options)[0]
+    start = study.data.x[5].tolist()
+    memory = Memory(run=Run(start, "global", path=(start,)), spent={"global": 1})
+    goes_on, step = _continued(memory, outputs, np.empty((0, 2)))
+    assert goes_on.run is not None
+    assert step is not None
+    nearer = opt.box.from_unit(step.x)
+    # Steps aim inside by 1e-9 of the scale; the models of f and the disk are exact to 1e-8 this close to a point told.
+    assert float(nearer @ nearer) <= 1.0 + 1e-8
 
 
 @pytest.mark.parametrize("method", ["auto", "slsqp", "sobol", "random"])

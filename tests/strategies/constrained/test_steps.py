@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from constrained_cases import CASES, CURVE, DISK, WEDGE, ConstrainedCase
+from constrained_cases import CASES, CURVE, DISK, MAGNITUDES, WEDGE, ConstrainedCase
 from eign.strategies.constrained.global_step import FeasibleImprovement
 from eign.strategies.constrained.local_step import local_step
 from eign.strategies.constrained.outputs import Outputs, fit_outputs
@@ -27,6 +27,35 @@ def test_means_are_what_was_told_where_it_was_told(name: str) -> None:
         # What the nugget of the joint model lets pass: why local steps are corrected.
         assert np.allclose(value, outputs.told[row], atol=1e-3)
         assert np.allclose(slope, outputs.slopes[row], atol=1e-3)
+
+
+def test_logarithms_of_coordinates_and_of_constraints_by_the_chain_rule() -> None:
+    """Means and moments are by points of the cube, in units in which limits and values told are, too."""
+    study = handle(MAGNITUDES.run("sobol", 24))
+    options = {"kernel": "rbf", "compress": True, "noise": 0.0, "gradients": True, "logs": True}
+    outputs = fit_outputs(Standing.of(study.state, study.data), (), options)[0]
+    constraint = outputs.models[1]
+    assert constraint is not None
+    assert constraint.fit.choice.logs
+    assert constraint.fit.output.shape == "bottom"
+    assert np.allclose(outputs.seen, study.data.x, atol=1e-12)
+    points = np.random.default_rng(0).random((4, 2))
+    moments = outputs.moments(points, gradients=True)
+    for x, row in zip(points, range(len(points)), strict=True):
+        value, slope = outputs.means(x)
+        assert np.allclose(moments.mean[row], value, atol=1e-9)
+        assert np.allclose(moments.mean_gradient[row], slope, rtol=1e-9, atol=1e-9)
+        for i in range(2):
+            step = 1e-6 * np.eye(2)[i]
+            ahead, behind = (outputs.moments(np.array([x + sign * step]), gradients=False) for sign in (1.0, -1.0))
+            # Central differences: curvature of third order times 1e-12, and rounding of values of size 1 over 1e-6.
+            assert np.allclose(slope[:, i], (ahead.mean - behind.mean)[0] / 2e-6, rtol=1e-4, atol=1e-6)
+            variance = (ahead.variance - behind.variance)[0] / 2e-6
+            assert np.allclose(moments.variance_gradient[row, :, i], variance, rtol=1e-3, atol=1e-6)
+    is_feasible = outputs.told[:, 1] <= outputs.limits[1][0]
+    assert (is_feasible == outputs.standing.feasible).all()
+    slope = float(constraint.fit.output.slope(np.array(1.0)))
+    assert outputs.tolerances[0] == pytest.approx(slope * outputs.standing.scales[0])
 
 
 @pytest.mark.parametrize("case", [DISK, CURVE, WEDGE])

@@ -56,6 +56,10 @@ class Coordinates:
             return data
         return to_unit(Observations(data.x + self._low, data.y, data.grad, data.y_var, data.grad_var), self._box)
 
+    def slopes(self, gradient: Array, x: Array) -> Array:
+        """Derivatives by these coordinates as derivatives by those of the cube, at points of the cube, `n x d`."""
+        return gradient if self._box is None else self._box.times_unit_scale(gradient, x + self._low, power=-1)
+
     def log_jacobian(self, data: Observations) -> float:
         """Log of the density of the data over that in these coordinates: each slope is multiplied by du/dw."""
         if self._box is None:

@@ -102,7 +102,7 @@ class FeasibleImprovement:
 
 def global_step(target: FeasibleImprovement, incumbents: Array, rng: np.random.Generator) -> GlobalStep:
     """The maximiser that is no point told, as far as a multi-start search finds it."""
-    region, seen = target.outputs.standing.region, target.outputs.objective.model.observations.x
+    region, seen = target.outputs.standing.region, target.outputs.seen
     raw = candidates(region, incumbents, _RAW, rng)
     x = best_new(target, region, raw, seen, rng, restarts=_RESTARTS, unit=1.0)
     return GlobalStep(x, *target.parts(x))

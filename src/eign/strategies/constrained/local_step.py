@@ -26,7 +26,7 @@ _ACCURACY: Final = 1e-11
 # Violations below this, in standard deviations of what was told, are none.
 _HOLDS: Final = 1e-8
 # Steps aim at limits that are narrower by this share of the tolerance, so that rounding leaves them feasible.
-_MARGIN: Final = 0.1
+_MARGIN: Final = 1e-3
 
 
 class LocalStep(NamedTuple):

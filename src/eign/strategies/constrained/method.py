@@ -12,7 +12,7 @@ optimum that is known. Where the models' promises do not come true SLSQP on the 
 """
 
 from dataclasses import replace
-from typing import Final, NamedTuple, final
+from typing import Final, Literal, NamedTuple, final
 
 import numpy as np
 import torch
@@ -50,10 +50,12 @@ _DRAWS: Final = 64
 _RELIEF: Final = 1e-7
 _LARGEST_PENALTY: Final = 1e5
 _EQUALITY: Final = (0.3, 0.93, 1e-3)
-
-
 # With more, a model of each output with all gradients takes seconds or minutes to fit.
 _MANY_PARAMETERS: Final = 60
+
+
+Ending = Literal["converged", "known", "hopeless"]
+"""Of a run: at an optimum, on the way to one that is known, or with nothing better in sight than the best point."""
 
 
 class _Step(NamedTuple):
@@ -130,12 +132,10 @@ def _continued(memory: Memory, outputs: Outputs, pending: Array) -> tuple[Memory
         return _descended(memory, replace(run, start=start, path=(), step=max(run.radius, 1e-3)), outputs, pending)
     step = local_step(outputs, center, run.radius, memory.penalty)
     memory = _with_enough_penalty(memory, step)
-    ended = _has_ended(memory, outputs, center, run, step)
-    if ended or contains(pending, step.x):
-        optima = memory.optima
-        if ended:
-            optima = (*optima, data.x[center].tolist())
-        return replace(memory, run=None, optima=optima), None
+    ending = _ending(memory, outputs, center, run, step)
+    if ending is not None or contains(pending, step.x):
+        ends = [data.x[center].tolist()] if ending in ("converged", "hopeless") else []
+        return replace(memory, run=None, optima=(*memory.optima, *ends)), None
     run = replace(run, gain=step.gain(memory.penalty), path=(*run.path, step.x.tolist()))
     return replace(memory, run=run), _Step(step.x, "local")
 
@@ -173,23 +173,27 @@ def _with_enough_penalty(memory: Memory, step: LocalStep) -> Memory:
     return replace(memory, penalty=max(memory.penalty, needed))
 
 
-def _has_ended(memory: Memory, outputs: Outputs, center: int, run: Run, step: LocalStep) -> bool:
-    """Whether a run has converged, has come to a known optimum, or will not get above the best feasible point."""
+def _ending(memory: Memory, outputs: Outputs, center: int, run: Run, step: LocalStep) -> Ending | None:
+    """Why a run ends here, if it does: one from or at the best point goes on until it has converged."""
     standing = outputs.standing
     if step.gain(memory.penalty) < _CONVERGED or contains(standing.data.x[np.isfinite(outputs.merit(0.0))], step.x):
-        return True
+        return "converged"
+    if run.reason == "local" or center == standing.best:
+        return None
     optima = memory.known_optima(len(step.x))
     if nearest(optima, step.x)[1] < _SAME_OPTIMUM:
-        return True
+        return "known"
     best = standing.best_feasible
-    if best is None or run.reason == "local":
-        return False
+    if best is None:
+        return None
     goal = float(outputs.objective.fit.output.values(np.array([best]))[0])
     if step.value > goal:
-        return False
+        return None
     far = local_step(outputs, center, max(_OUTLOOK, run.radius), memory.penalty)
-    variance = float(outputs.objective.model.moments(torch.from_numpy(far.x[None].copy()))[1][0])
-    return far.value + _HOPE * np.sqrt(variance) < goal + _SMALL or nearest(optima, far.x)[1] < _SAME_OPTIMUM
+    if nearest(optima, far.x)[1] < _SAME_OPTIMUM:
+        return "known"
+    variance = float(outputs.moments(far.x[None], gradients=False).variance[0, 0])
+    return "hopeless" if far.value + _HOPE * np.sqrt(variance) < goal + _SMALL else None
 
 
 def _descended(memory: Memory, run: Run, outputs: Outputs, pending: Array) -> tuple[Memory, _Step | None]:
@@ -206,12 +210,11 @@ def _descended(memory: Memory, run: Run, outputs: Outputs, pending: Array) -> tu
 
 
 def _begun(memory: Memory, outputs: Outputs, state: State, pending: Array) -> tuple[Memory, _Step]:
-    """A new run: the first from the best point of the design, then from where most is expected, or far from all."""
+    """A new run: from the best point if none has ended there, else from where most is expected, or far from all."""
     standing, rng = outputs.standing, generator(state, 1)
-    if memory.run is None and not memory.spent:
-        row = int(np.argmax(outputs.merit(memory.penalty)))
-        first = Run(standing.data.x[row].tolist(), "local", path=(standing.data.x[row].tolist(),))
-        begun, step = _continued(replace(memory, run=first, spent={"local": 1}), outputs, pending)
+    best = standing.data.x[int(np.argmax(outputs.merit(memory.penalty)))]
+    if memory.run is None and not contains(memory.known_optima(state.dim), best):
+        begun, step = _continued(_spending(memory, "local", best), outputs, pending)
         if step is not None:
             return begun, step
         memory = begun
@@ -221,11 +224,15 @@ def _begun(memory: Memory, outputs: Outputs, state: State, pending: Array) -> tu
     is_blind = promise < _SMALL
     if is_blind and memory.spent.get("restart", 0) <= memory.spent.get("global", 0):
         reason, x = "restart", _unexplored(standing, pending, rng)
+    begun = _spending(memory, reason, x)
+    # A run may wait for a pending evaluation: then this is a point beside it.
+    return (begun if memory.run is None else replace(begun, run=memory.run)), _Step(x, reason)
+
+
+def _spending(memory: Memory, reason: str, start: Array) -> Memory:
+    """With a run from this start."""
     spent = {**memory.spent, reason: memory.spent.get(reason, 0) + 1}
-    memory = replace(memory, spent=spent)
-    if memory.run is None:  # else one waits for a pending evaluation, and this is a point beside it
-        memory = replace(memory, run=Run(x.tolist(), reason, path=(x.tolist(),)))
-    return memory, _Step(x, reason)
+    return replace(memory, run=Run(start.tolist(), reason, path=(start.tolist(),)), spent=spent)
 
 
 def _improvement(outputs: Outputs, state: State) -> FeasibleImprovement:

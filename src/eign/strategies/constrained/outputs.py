@@ -26,7 +26,7 @@ from eign.strategies.auto.settings import SETTINGS
 from eign.strategies.constrained.standing import Standing
 
 # Points are not thinned: the best of those that are close to each other is another one for each output.
-_SETTINGS: Final = replace(SETTINGS.model, resolution=0.0)
+_SETTINGS: Final = replace(SETTINGS.model, resolution=0.0, growth=0.3)
 # A limit is active for multipliers within this share of the constraint's scale.
 _ACTIVE: Final = 1e-3
 
@@ -64,6 +64,11 @@ class Outputs:
         """Whether values of an output scatter."""
         return any(model is not None and model.noisy for model in self.models)
 
+    @property
+    def seen(self) -> Array:
+        """The points of the cube that the model of f knows, `n x d`, pending ones and those that failed among them."""
+        return self.objective.coordinates.undo(self.objective.model.observations.x)
+
     @cached_property
     def limits(self) -> tuple[Array, Array]:
         """Lower and upper limits of the constraints in the units of their models, `m` each."""
@@ -71,10 +76,12 @@ class Outputs:
 
     @cached_property
     def tolerances(self) -> Array:
-        """What 1 scale of each constraint is in the units of its model, `m`."""
-        models = self.models[1:]
-        slopes = [1.0 if one is None else float(one.fit.output.slope(np.array(0.0))) for one in models]
-        return np.array(slopes) * self.standing.scales
+        """What 1 scale of each constraint is in the units of its model at the limit, `m`."""
+        standing = self.standing
+        limits = np.where(np.isfinite(standing.upper), standing.upper, standing.lower)
+        pairs = zip(self.models[1:], limits, strict=True)
+        slopes = [1.0 if one is None else float(one.fit.output.slope(np.array(limit))) for one, limit in pairs]
+        return np.array(slopes) * standing.scales
 
     @cached_property
     def told(self) -> Array:
@@ -113,11 +120,10 @@ class Outputs:
     def means(self, x: Array) -> tuple[Array, Array]:
         """Of all outputs at one point, `d -> m+1`, and their gradients, `(m+1) x d`."""
         value, slope = np.zeros(len(self.models)), np.zeros((len(self.models), len(x)))
-        point = torch.from_numpy(np.array(x[None]))
         for k, model in enumerate(self.models):
             if model is not None:
-                mean, gradient = model.model.mean_and_gradient(point)
-                value[k], slope[k] = float(mean[0]), gradient[0].numpy()
+                mean, gradient = model.model.mean_and_gradient(_own(model, x[None]))
+                value[k], slope[k] = float(mean[0]), model.coordinates.slopes(gradient[0].numpy(), x)
         return value, slope
 
     def moments(self, X: Array, *, gradients: bool) -> Moments:
@@ -125,16 +131,17 @@ class Outputs:
         count, size = len(X), len(self.models)
         shape = (count, size, X.shape[1]) if gradients else (0, size, X.shape[1])
         found = Moments(np.zeros((count, size)), np.ones((count, size)), np.zeros(shape), np.zeros(shape))
-        points = torch.from_numpy(np.ascontiguousarray(X))
         for k, model in enumerate(self.models):
             if model is None:
                 continue
+            points = _own(model, X)
             if not gradients:
                 found.mean[:, k], found.variance[:, k] = (part.numpy() for part in model.model.moments(points))
                 continue
             parts = model.model.moments_and_gradients(points)
-            for column, part in zip(found, parts, strict=True):
-                column[:, k] = part.numpy()
+            found.mean[:, k], found.variance[:, k] = (part.numpy() for part in parts[:2])
+            found.mean_gradient[:, k] = model.coordinates.slopes(parts[2].numpy(), X)
+            found.variance_gradient[:, k] = model.coordinates.slopes(parts[3].numpy(), X)
         return found
 
     def given(self, pending: Array) -> "Outputs":
@@ -154,7 +161,7 @@ class Outputs:
         if model is None:
             return np.full(len(data), np.nan if k == 0 else 0.0)
         if model.noisy:
-            return np.where(data.has_y, model.model.moments(torch.tensor(data.x))[0].numpy(), np.nan)
+            return np.where(data.has_y, model.model.moments(_own(model, data.x))[0].numpy(), np.nan)
         return np.where(data.has_y, model.fit.output.values(np.where(data.has_y, data.y, 0.0)), np.nan)
 
     def _in_units(self, limits: Array) -> Array:
@@ -185,8 +192,8 @@ def fit_outputs(
         if not output.has_y.any():
             models.append(None)
             continue
-        seen, chosen = (output, options) if k == 0 else (_without_failures(output), {**options, "compress": False})
-        models.append(fitted(seen, before, [], chosen, settings))
+        seen = output if k == 0 else _without_failures(output)
+        models.append(fitted(seen, before, standing.decades, options, settings))
     fits = [None if model is None else model.fit.to_json() for model in models]
     return Outputs(tuple(models), standing), fits
 
@@ -196,6 +203,11 @@ def fit_as_before(
 ) -> Outputs:
     """The models of what was told, with the hyperparameters there are."""
     return fit_outputs(standing, stored, options, settings=replace(_SETTINGS, growth=np.inf))[0]
+
+
+def _own(model: SelectedModel, X: Array) -> torch.Tensor:
+    """Points of the cube in the coordinates of a model."""
+    return torch.from_numpy(np.array(model.coordinates.points(X)))
 
 
 def _without_failures(data: Observations) -> Observations:

@@ -1,5 +1,6 @@
 """How the points told so far stand under constraints: which are feasible, and which is the best."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -26,18 +27,20 @@ class Standing:
         lower: Limits of the constraints `m`, in their units.
         upper: `m`.
         region: What linear constraints leave of the cube.
+        decades: Of each coordinate, see `Box.decades`; empty is unknown.
     """
 
     data: Observations
     lower: Array
     upper: Array
     region: Region
+    decades: Sequence[float] = ()
 
     @classmethod
     def of(cls, state: State, data: Observations) -> "Standing":
         """With the limits and rows of a state."""
         limits = np.array(state.limits, dtype=np.float64).reshape(-1, 2)
-        return cls(data, limits[:, 0], limits[:, 1], region_of(state.rows, state.dim))
+        return cls(data, limits[:, 0], limits[:, 1], region_of(state.rows, state.dim), state.decades)
 
     @cached_property
     def values(self) -> Array:

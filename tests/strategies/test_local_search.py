@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, rosen, rosen_der
+from scipy.optimize import lsq_linear, minimize, rosen, rosen_der
 from scipy.stats import ortho_group
 
 from eign.arrays import Array
@@ -102,6 +102,20 @@ def test_a_narrow_valley_beside_a_bound_is_followed_to_its_end() -> None:
     start = np.array([0.3, 0.6, 0.1, 0.7, 0.3])
     _, data = _run(f, start, 60)
     assert (-data.y).min() < 1e-9 * f(start)[0]
+
+
+@pytest.mark.parametrize("d", [4, 30])
+def test_an_optimum_at_bounds_of_a_coupled_function_is_found(d: int) -> None:
+    # With its top outside of the box in half of the coordinates; what is best within it says SciPy.
+    rng = np.random.default_rng(d)
+    root = rng.normal(size=(2 * d, d)) * np.logspace(0, 1.5, d)
+    top = rng.uniform(0.1, 0.9, d) + rng.choice([0.0, -0.5, 0.5], d)
+    f = _parabola(root.T @ root, top)
+    inside = lsq_linear(root, root @ top, bounds=(0.0, 1.0), method="bvls", tol=1e-14)
+    _, data = _run(f, np.full(d, 0.5), 40 + 5 * d)
+    start = f(np.full(d, 0.5))[0]
+    assert ((inside.x == 0.0) | (inside.x == 1.0)).sum() >= d // 4
+    assert (-data.y).min() - f(inside.x)[0] < 1e-9 * (start - f(inside.x)[0])
 
 
 def test_gradients_around_the_start_show_the_curvature() -> None:

@@ -56,8 +56,8 @@ _REACH: Final = 10.0
 _FORGETTING: Final = 0.7
 _LOUDEST: Final = 1.5
 _ROUNDS: Final = 6
-# How far beyond the radius, in radii, a step along the bounds may lead.
-_SLACK: Final = 1.5
+# Share of a step within which a coordinate that meets a bound may as well stay where it is.
+_NEAR: Final = 0.1
 _SHRINKS: Final = 4
 _MODEL_EVALUATIONS: Final = 150
 
@@ -276,25 +276,26 @@ def _has_slope(gradient: Array, free: lbfgs.Mask) -> bool:
 def _bounded_step(
     search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, *, shrink: float, is_plain: bool
 ) -> _Step:
-    """The better of two steps within the bounds: one that ends at the first bound it meets, and one along bounds."""
+    """The best of three steps within the bounds, if the first one leads out of the box.
+
+    It ends at the first bound it meets, or coordinates that it would take out of the box go to a bound, or those that
+    are near to one stay where they are.
+    """
     x = data.x[path.center]
     metric, radius, _ = region = _region(search, path, data, free, shrink)
     parabola = LocalModel(metric.gradients(-data.grad[path.center]))
     model = parabola if is_plain else _model(metric, path, data)
     chosen = parabola if search.lead < 0.0 else model
-    end = x + metric.differences(_minimizer(chosen, region, np.zeros(len(x))))
-    ends = [end] if _is_inside(end) else [_until_bound(x, end), _along_bounds(search, path, data, end, free, shrink)]
-    # A step along the bounds may leave the trust region, as coordinates that are held at a bound do not count there.
+    end = x + metric.differences(_minimizer(chosen, region))
+    ends = [end]
+    if not _is_inside(end):
+        along = [_along_bounds(metric, -data.grad[path.center], x, end, region, stay=stay) for stay in (True, False)]
+        ends = [_until_bound(x, end), *along]
     steps = [metric.coordinates(end - x) for end in ends]
-    allowed = [u for u in steps if np.linalg.norm(u) <= _SLACK * radius] or steps[:1]
-    promises = [-chosen(u)[0] for u in allowed]
-    u = allowed[int(np.argmax(promises))]
-    return _Step(
-        next(end for end, step in zip(ends, steps, strict=True) if step is u),
-        Forecast(-model(u)[0], -parabola(u)[0], max(promises)),
-        radius,
-        chosen.error,
-    )
+    promises = [-chosen(u)[0] for u in steps]
+    best = int(np.argmax(np.nan_to_num(promises, nan=-np.inf)))
+    forecast = Forecast(-model(steps[best])[0], -parabola(steps[best])[0], promises[best])
+    return _Step(ends[best], forecast, radius, chosen.error)
 
 
 def _is_inside(x: Array) -> bool:
@@ -311,21 +312,30 @@ def _until_bound(x: Array, end: Array) -> Array:
     return np.clip(x + share * step, 0.0, 1.0)
 
 
-def _along_bounds(
-    search: LocalSearch, path: _Path, data: Observations, end: Array, free: lbfgs.Mask, shrink: float
-) -> Array:
-    """The parabola's step with coordinates that it would take out of the box at a bound, as far as they are apart."""
-    x, held = data.x[path.center], data.x[path.center]
+def _along_bounds(metric: Metric, gradient: Array, x: Array, end: Array, region: _Region, *, stay: bool) -> Array:
+    r"""Newton's step s of the parabola from x, in which coordinates H that would leave the box have a given step.
+
+    .. math:: B_{FF}\, s_F = -(g_F + B_{FH}\, s_H)
+
+    They go to the bound, or stay where they are if they would meet it early on the way; the others are free. The step
+    is shortened to the radius. `end` is that of the step without bounds.
+    """
+    curvature, free = metric.curvature(), region.free
+    step, held = end - x, np.zeros(len(x))
     for _ in range(_ROUNDS):
-        outside = free & ((end < 0.0) | (end > 1.0))
-        end = np.clip(np.where(free, end, held), 0.0, 1.0)
-        if not outside.any() or not _has_slope(data.grad[path.center], free & ~outside):
+        room = np.where(step > 0.0, 1.0 - x, x)
+        met = free & (room < (_NEAR if stay else 1.0) * np.abs(step))
+        if not met.any() or not _has_slope(gradient, others := free & ~met):
             break
-        held, free = end, free & ~outside
-        metric, *_ = region = _region(search, path, data, free, shrink)
-        parabola = LocalModel(metric.gradients(-data.grad[path.center]))
-        end = x + metric.differences(_minimizer(parabola, region, metric.coordinates(held - x)))
-    return np.clip(np.where(free, end, held), 0.0, 1.0)
+        if not stay:
+            held[met] = np.sign(step[met]) * room[met]
+        free, step = others, held.copy()
+        try:
+            step[free] = np.linalg.solve(curvature[np.ix_(free, free)], -(gradient + curvature @ held)[free])
+        except np.linalg.LinAlgError:  # curvatures over hundreds of decades
+            break
+    length = float(np.linalg.norm(metric.coordinates(step)))
+    return _until_bound(x, x + step * min(1.0, region.radius / length) if length > 0.0 else x)
 
 
 def _region(search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, shrink: float) -> _Region:
@@ -356,20 +366,20 @@ def _model(metric: Metric, path: _Path, data: Observations) -> LocalModel:
     return local_model(u[order], values, gradients, metric.gradients(-data.grad[path.center]))
 
 
-def _minimizer(model: LocalModel, region: _Region, start: Array) -> Array:
-    """The best point of the model in the trust region, as far as a descent finds it; held coordinates as in `start`."""
+def _minimizer(model: LocalModel, region: _Region) -> Array:
+    """The best point of the model in the trust region, as far as a descent finds it; held coordinates are 0."""
     free, radius = region.free, region.radius
-    unit = max(radius * float(np.linalg.norm(model.slope)), np.finfo(np.float64).tiny)
+    unit = max(radius * float(np.linalg.norm(model.slope * free)), np.finfo(np.float64).tiny)
 
     def objective(t: Array, _: lbfgs.Index) -> lbfgs.ObjectiveValues:
-        value, gradient = model(np.where(free, radius * t[0], start))
+        value, gradient = model(np.where(free, radius * t[0], 0.0))
         return lbfgs.ObjectiveValues(np.array([value / unit]), (gradient * free * (radius / unit))[None])
 
     end = lbfgs.minimize(
         objective,
-        np.zeros((1, len(start))),
+        np.zeros((1, len(free))),
         lower=np.where(free, -1.0, 0.0),
         upper=np.where(free, 1.0, 0.0),
         stopping=lbfgs.Stopping(decrease=1e-10, gradient=1e-10, evaluations=_MODEL_EVALUATIONS),
     ).x[0]
-    return np.where(free, radius * end / max(1.0, float(np.linalg.norm(end))), start)
+    return np.where(free, radius * end / max(1.0, float(np.linalg.norm(end))), 0.0)

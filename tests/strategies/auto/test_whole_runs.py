@@ -72,3 +72,17 @@ def test_fifty_dimensions():
     result = maximize(bowl, [(0.0, 1.0)] * 50, budget=9, seed=0, options={"n_init": 5, "kernel": "matern52"})
     design = result.history.y[:5].max()
     assert result.fun > 0.5 * design
+
+
+def test_in_many_dimensions_it_goes_elsewhere_when_nothing_is_left_to_gain():
+    """The best point was asked again and again, where a local search had ended and no jump promised anything."""
+    center = np.linspace(0.2, 0.8, 30)
+
+    def coupled_bowl(x: np.ndarray) -> tuple[float, np.ndarray]:
+        away = x - center
+        return -float(away @ away + away.sum() ** 2), -2 * away - 2 * away.sum()
+
+    result = maximize(coupled_bowl, [(0.0, 1.0)] * 30, budget=45, seed=0)
+    assert result.fun > -1e-12
+    assert len(np.unique(result.history.x.round(9), axis=0)) > 40
+    assert "restart" in result.reasons

@@ -82,8 +82,10 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
         return _remembered(state, memory, near, data, far.gain)
     if not _is_worth_it(far, memory):
         memory = replace(memory, idle=memory.idle + 1)
-        # Twice as many global steps as it takes to choose a model: LogEI orders places also where it expects little.
-        if can_search and state.options["elsewhere"] and memory.idle > 2 * (data.dim + SETTINGS.model.fewest):
+        # As many global steps as it takes to choose a model: LogEI orders places also where it expects little, but not
+        # where it expects nothing.
+        is_enough = memory.idle > data.dim + SETTINGS.model.fewest or far.gain == 0.0
+        if can_search and state.options["elsewhere"] and is_enough:
             memory, away = _begun(memory, _new_start(data, memory, generator(state, 1)), data, pending)
             if away is not None:
                 return _remembered(state, memory, away, data, far.gain)

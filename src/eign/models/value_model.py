@@ -87,7 +87,8 @@ class ValueModel(Model, ABC):
 
 # Where GPyTorch's models keep what ours have elsewhere.
 _OF_GPYTORCH = {
-    **dict.fromkeys(("likelihood", "prior"), "eign.models.fit(model) fits it"),
+    # `model` is what fit_gpytorch_mll looks for in a likelihood.
+    **dict.fromkeys(("likelihood", "prior", "model"), "eign.models.fit(model) fits it"),
     **dict.fromkeys(("train_inputs", "train_targets"), "the data are model.observations"),
     **dict.fromkeys(("covar_module", "mean_module"), "kernel and mean are in model.hyperparameters"),
 }

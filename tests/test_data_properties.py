@@ -7,8 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from eign.data import Observations, standardize_independent, standardize_joint, to_unit, to_user
+from eign.data import Observations, to_unit, to_user
 from eign.space import Box
+from eign.standardization import standardize_independent, standardize_joint
 
 EPS = np.finfo(np.float64).eps
 STANDARDIZE = st.sampled_from([standardize_independent, standardize_joint])

@@ -205,3 +205,22 @@ def test_estimates_are_values_without_noise_and_smoother_with_it():
         estimates = method.estimates(after, data)
         exact = on_hartmann().y
         assert np.abs(estimates - exact).mean() <= (0.9 if noise else 1.0) * np.abs(data.y - exact).mean()
+
+
+def _ripples(x: torch.Tensor) -> torch.Tensor:
+    """A bowl with ripples that are finer than the points lie."""
+    return -((x - 0.4) ** 2).sum(dim=-1) + 0.3 * torch.sin(150 * x).sum(dim=-1)
+
+
+def test_ripples_are_no_noise_where_neighbours_agree():
+    near = design(14, 2)[3] + 1e-3 * np.array([[1, 0], [0, 1], [1, 1], [2, 1]])
+    data = observe(_ripples, np.concatenate([design(14, 2), near]))
+    noise = chosen(data[np.arange(14)], noise="learn").fit
+    assert noise.choice.noisy
+    kept = replace(SETTINGS.model, growth=np.inf)
+    assert chosen(data[np.arange(14)], noise, kept).noisy
+    assert not chosen(data, noise, kept).noisy
+    rng = np.random.default_rng(0)
+    scattered = Observations(data.x, data.y + 0.3 * rng.normal(size=18), data.grad + 30 * rng.normal(size=(18, 2)))
+    assert chosen(scattered, noise, kept).noisy
+    assert chosen(data, noise, kept, noise="learn").noisy  # who asks for noise gets it

@@ -8,8 +8,8 @@ import torch
 from botorch.models import SingleTaskGP
 from botorch.models.model import ModelList
 
-from eign.data import Standardization
 from eign.models import IndependentGradientGP, JointGradientGP, SpannedGradientGP, fit
+from eign.standardization import Standardization
 from joint_cases import observe, random_points
 
 DIM = 2

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from botorch import fit_gpytorch_mll
 from botorch.acquisition import LogExpectedImprovement
 from botorch.models import SingleTaskGP
 from botorch.models.model import ModelList
@@ -203,6 +204,8 @@ def test_what_gpytorch_keeps_elsewhere_is_pointed_out(kind):
     model = kind(*observe(4, DIM))
     with pytest.raises(AttributeError, match=r"has no attribute 'likelihood'; eign.models.fit\(model\) fits it"):
         model.likelihood  # noqa: B018
+    with pytest.raises(AttributeError, match=r"eign.models.fit\(model\) fits it"):
+        fit_gpytorch_mll(model)
     assert not hasattr(model, "train_inputs")
     with pytest.raises(AttributeError, match=r"has no attribute 'nothing'$"):
         model.nothing  # noqa: B018

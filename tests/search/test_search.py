@@ -10,7 +10,7 @@ from eign.acquisition import EI, EIGN, UCB, LogEI, incumbent
 from eign.acquisition.with_gradients import Terms
 from eign.models import Hyperparameters, IndependentGradientGP, JointGradientGP
 from eign.search import Effort, default_effort, maximize
-from eign.search.candidates import boltzmann_starts, global_candidates, local_candidates
+from eign.search.candidates import best_along_coordinates, boltzmann_starts, global_candidates, local_candidates
 from eign.search.maximize import CLOSEST
 from eign.search.rescaling import rescaled
 from joint_cases import observe, random_points
@@ -224,3 +224,46 @@ class TestBadInput:
         with pytest.raises(ValueError, match="pass avoid or incumbents"):
             maximize(UCB(conditioned), seed=0)
         assert maximize(UCB(conditioned), seed=0, avoid=random_points(1, D)).x.shape == (D,)
+
+
+def test_along_coordinates_the_highest_of_many_waves_is_found():
+    def waves(x):  # of each coordinate eight, the highest at the sixth of 41 places
+        return (np.cos(16 * np.pi * (x - 0.125)) - 4 * (x - 0.125) ** 2).sum(axis=1)
+
+    found = best_along_coordinates(waves, np.full(6, 0.9), places=41)
+    np.testing.assert_allclose(found, 0.125)
+    assert waves(found[None])[0] == pytest.approx(6.0)
+    never_defined = best_along_coordinates(lambda x: np.full(len(x), np.nan), np.full(2, 0.3), places=5)
+    np.testing.assert_array_equal(never_defined, [0.3, 0.3])
+
+
+def test_a_guess_on_a_peak_that_no_candidate_sees_is_taken_up():
+    X, Y = (
+        torch.tensor([[0.1, 0.1], [0.9, 0.2]], dtype=torch.float64),
+        torch.tensor([[0.0], [0.1]], dtype=torch.float64),
+    )
+
+    class Peak(LogEI):
+        """A needle at (0.3, 0.7) in a plain."""
+
+        def evaluate(self, X):
+            return np.exp(-1e6 * ((X - [0.3, 0.7]) ** 2).sum(axis=1)) + 1e-3 * X[:, 0]
+
+        def value_and_gradient(self, X):
+            away = X - [0.3, 0.7]
+            needle = np.exp(-1e6 * (away**2).sum(axis=1))
+            return needle + 1e-3 * X[:, 0], -2e6 * away * needle[:, None] + [1e-3, 0.0]
+
+    peak = Peak(JointGradientGP(X, Y, torch.zeros_like(X)), 0.1)
+    guess = np.array([[0.3005, 0.7]])
+    near = maximize(peak, seed=0, guesses=guess).x.numpy()
+    np.testing.assert_allclose(near, [0.3, 0.7], atol=1e-4)
+    assert np.abs(maximize(peak, seed=0).x.numpy() - [0.3, 0.7]).max() > 0.1
+
+
+@pytest.mark.parametrize("apart", [0.01, 0.2])
+def test_a_suggestion_is_as_far_apart_from_all_points_as_it_is_asked_to_be(apart):
+    model = surrogate("joint")
+    seen = model.observations.x
+    found = maximize(LogEI(model, float(model.observations.y.max())), seed=1, apart=apart).x.numpy()
+    assert np.abs(seen - found).max(axis=1).min() > apart

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, rosen, rosen_der
+from scipy.optimize import lsq_linear, minimize, rosen, rosen_der
 from scipy.stats import ortho_group
 
 from eign.arrays import Array
@@ -16,11 +16,13 @@ from eign.strategies.local_search import LocalSearch, advance, begin, best_row
 Function = Callable[[Array], tuple[float, Array]]
 
 
+def _parabola(curvature: Array, top: Array) -> Function:
+    return lambda x: (float(0.5 * (x - top) @ curvature @ (x - top)), curvature @ (x - top))
+
+
 def _quadratic(d: int, condition: float) -> Function:
     turn = ortho_group.rvs(d, random_state=d)
-    curvature = turn.T @ np.diag(condition ** np.linspace(0.0, 1.0, d)) @ turn
-    top = np.full(d, 0.6)
-    return lambda x: (float(0.5 * (x - top) @ curvature @ (x - top)), curvature @ (x - top))
+    return _parabola(turn.T @ np.diag(condition ** np.linspace(0.0, 1.0, d)) @ turn, np.full(d, 0.6))
 
 
 def _rosenbrock(x: Array) -> tuple[float, Array]:
@@ -28,10 +30,15 @@ def _rosenbrock(x: Array) -> tuple[float, Array]:
     return float(rosen(z)), np.asarray(4.0 * rosen_der(z))
 
 
-def _run(f: Function, start: Array, budget: int) -> tuple[LocalSearch, Observations]:
-    """Minimise f; what is told is its negative."""
+def _run(
+    f: Function, start: Array, budget: int, around: Observations | None = None
+) -> tuple[LocalSearch, Observations]:
+    """Minimise f, beside what was told before; what is told is its negative."""
     search = begin(start)
     told: list[tuple[Array, float, Array]] = []
+    if around is not None:
+        told = list(zip(around.x, around.y, around.grad, strict=True))
+    budget += len(told)
     while len(told) < budget and not search.ended:
         x = np.array(search.point)
         value, gradient = f(x)
@@ -84,6 +91,44 @@ def test_an_optimum_on_the_border_is_found_exactly_there() -> None:
     assert search.ended
     assert (data.x >= 0.0).all()
     assert (data.x <= 1.0).all()
+
+
+def test_a_narrow_valley_beside_a_bound_is_followed_to_its_end() -> None:
+    # Clipped at the bound, a step across a valley of condition 1e6 leads up its side: the search used to end there.
+    turn = ortho_group.rvs(5, random_state=1)
+    curvature = turn.T @ np.diag([1e6, 1.0, 1.0, 1.0, 1.0]) @ turn
+    top = np.array([0.4, 0.05, 0.25, 0.4, 0.001])
+    f = _parabola(curvature, top)
+    start = np.array([0.3, 0.6, 0.1, 0.7, 0.3])
+    _, data = _run(f, start, 60)
+    assert (-data.y).min() < 1e-9 * f(start)[0]
+
+
+@pytest.mark.parametrize("d", [4, 30])
+def test_an_optimum_at_bounds_of_a_coupled_function_is_found(d: int) -> None:
+    # With its top outside of the box in half of the coordinates; what is best within it says SciPy.
+    rng = np.random.default_rng(d)
+    root = rng.normal(size=(2 * d, d)) * np.logspace(0, 1.5, d)
+    top = rng.uniform(0.1, 0.9, d) + rng.choice([0.0, -0.5, 0.5], d)
+    f = _parabola(root.T @ root, top)
+    inside = lsq_linear(root, root @ top, bounds=(0.0, 1.0), method="bvls", tol=1e-14)
+    _, data = _run(f, np.full(d, 0.5), 40 + 5 * d)
+    start = f(np.full(d, 0.5))[0]
+    assert ((inside.x == 0.0) | (inside.x == 1.0)).sum() >= d // 4
+    assert (-data.y).min() - f(inside.x)[0] < 1e-9 * (start - f(inside.x)[0])
+
+
+def test_gradients_around_the_start_show_the_curvature() -> None:
+    f = _parabola(np.diag([1.0, 1e4]), np.array([0.4, 0.6]))
+    corners = np.array([[0.3, 0.5], [0.5, 0.5], [0.3, 0.7], [0.5, 0.7]])
+    values, gradients = zip(*(f(x) for x in corners), strict=True)
+    around = Observations(corners, -np.array(values), -np.array(gradients))
+    start = np.array([0.9, 0.61])
+    _, alone = _run(f, start, 6)
+    _, data = _run(f, start, 3, around)
+    # With secants along both axes the second step is next to the optimum; without them it takes seven.
+    assert (-data.y[4:]).min() < 1e-6 * f(start)[0]
+    assert (-alone.y).min() > 1e-3 * f(start)[0]
 
 
 def test_it_is_plain_data_that_goes_on_from_json_as_it_would_have() -> None:

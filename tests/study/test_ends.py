@@ -55,7 +55,9 @@ def wait_for(condition, seconds: float = 60.0) -> bool:
 @pytest.mark.parametrize("program", [RUN, PROGRAM], ids=["workers", "program"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_lives_on(tmp_path, program, number):
-    run = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stderr=subprocess.DEVNULL)
+    # Who runs the tests with nohup ignores SIGHUP, and so would the run.
+    heard = f"import signal; signal.signal({int(number)}, signal.SIG_DFL)\n" if number != signal.SIGKILL else ""
+    run = subprocess.Popen([sys.executable, "-c", heard + program, str(tmp_path)], stderr=subprocess.DEVNULL)
     try:
         assert wait_for(lambda: len(list(tmp_path.iterdir())) >= 2)
         started = [int(path.name) for path in tmp_path.iterdir()]
@@ -65,6 +67,21 @@ def test_nothing_lives_on(tmp_path, program, number):
         assert wait_for(lambda: not any(map(is_alive, started)), 10.0)
     finally:
         run.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_run_under_nohup_goes_on_when_the_terminal_is_closed(tmp_path):
+    ignored = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+    run = subprocess.Popen([sys.executable, "-c", ignored + RUN, str(tmp_path)], stderr=subprocess.DEVNULL)
+    try:
+        assert wait_for(lambda: len(list(tmp_path.iterdir())) >= 2)
+        run.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert run.poll() is None
+        assert all(is_alive(int(path.name)) for path in tmp_path.iterdir())
+    finally:
+        run.kill()
+        run.wait()
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from eign.arrays import Array
-from eign.data import Standardization
+from eign.standardization import Standardization
 
 WORDS: Final = "_extra_state"
 _UNITS: Final = "standardization."

@@ -12,10 +12,11 @@ from botorch.sampling.base import MCSampler
 from torch import Tensor
 
 from eign.arrays import Array
-from eign.data import Observations, Standardization
+from eign.data import Observations
 from eign.models.posteriors import ValuePosterior, condition_normal
 from eign.models.stored_state import WORDS, as_tensors, check_words, read_numbers, read_units
 from eign.models.tensors import as_double, as_observations, as_points
+from eign.standardization import Standardization
 
 
 class ValueModel(Model, ABC):
@@ -86,7 +87,8 @@ class ValueModel(Model, ABC):
 
 # Where GPyTorch's models keep what ours have elsewhere.
 _OF_GPYTORCH = {
-    **dict.fromkeys(("likelihood", "prior"), "eign.models.fit(model) fits it"),
+    # `model` is what fit_gpytorch_mll looks for in a likelihood.
+    **dict.fromkeys(("likelihood", "prior", "model"), "eign.models.fit(model) fits it"),
     **dict.fromkeys(("train_inputs", "train_targets"), "the data are model.observations"),
     **dict.fromkeys(("covar_module", "mean_module"), "kernel and mean are in model.hyperparameters"),
 }

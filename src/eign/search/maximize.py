@@ -89,6 +89,8 @@ def maximize(
     raw_samples: int | None = None,
     incumbents: Tensor | None = None,
     avoid: Tensor | None = None,
+    guesses: Array | None = None,
+    apart: float = CLOSEST,
     is_noisy: bool = False,
     rescale: bool = True,
 ) -> Suggestion:
@@ -104,6 +106,8 @@ def maximize(
         raw_samples: Candidates over the whole cube; None takes the paper's number.
         incumbents: Points to look around, `k x d`; None takes the best observed one.
         avoid: Points not to suggest again, `m x d`, beside those the model has observed.
+        guesses: Further candidates, `k x d`.
+        apart: How far a suggestion is from every point evaluated before, in some coordinate.
         is_noisy: Whether a second evaluation of a point is worth having, so that nothing is avoided.
         rescale: Whether the two terms of EI-GN and of the bound of EI_g are rescaled over the candidates.
     """
@@ -118,6 +122,8 @@ def maximize(
     raw = global_candidates(count, dim, rng)
     if len(best):
         raw = np.concatenate([raw, local_candidates(best, max(1, count // _LOCAL_SHARE), rng)])
+    if guesses is not None:
+        raw = np.concatenate([raw, guesses])
     forbidden = np.empty((0, dim)) if is_noisy else seen
     with single_threaded_blas():
         target, values = _pool(acquisition, raw, count=count, rescale=rescale)
@@ -129,8 +135,8 @@ def maximize(
             reached = np.isfinite(heights)
             if reached.any():
                 values = np.minimum(values, heights[reached].max())
-            found = _best_new(np.concatenate([ends, raw]), np.concatenate([heights, values]), forbidden)
-        point = _explore(acquisition, raw, seen, forbidden, rng) if found is None else found
+            found = _best_new(np.concatenate([ends, raw]), np.concatenate([heights, values]), forbidden, apart)
+        point = _explore(acquisition, raw, seen, forbidden, apart, rng) if found is None else found
     return Suggestion(torch.from_numpy(point), found is None, target, acquisition)
 
 
@@ -239,31 +245,31 @@ def _finite(values: Array) -> Array:
     return np.where(np.isfinite(values), values, values[np.isfinite(values)].min())
 
 
-def _best_new(points: Array, values: Array, forbidden: Array) -> Array | None:
+def _best_new(points: Array, values: Array, forbidden: Array, apart: float) -> Array | None:
     """The point with the largest finite value among those that are not forbidden."""
     for index in np.argsort(-values, kind="stable"):
         if not np.isfinite(values[index]):
             return None
-        if _is_new(points[index][None], forbidden)[0]:
+        if _is_new(points[index][None], forbidden, apart)[0]:
             return np.asarray(points[index])
     return None
 
 
-def _is_new(points: Array, forbidden: Array) -> Mask:
-    """Which points `m x d` are farther than `CLOSEST` from all forbidden ones, in some coordinate."""
+def _is_new(points: Array, forbidden: Array, apart: float) -> Mask:
+    """Which points `m x d` are farther than that from all forbidden ones, in some coordinate."""
     if not len(forbidden):
         return np.ones(len(points), dtype=np.bool_)
     distance = np.abs(points[:, None] - forbidden[None]).max(axis=-1)
-    return np.asarray(distance.min(axis=1) > CLOSEST)
+    return np.asarray(distance.min(axis=1) > apart)
 
 
 def _explore(
-    acquisition: SurrogateAcquisition, raw: Array, seen: Array, forbidden: Array, rng: np.random.Generator
+    acquisition: SurrogateAcquisition, raw: Array, seen: Array, forbidden: Array, apart: float, rng: np.random.Generator
 ) -> Array:
     """The new candidate where f is least known; of several where it is equally so, the farthest from all seen."""
-    new = raw[_is_new(raw, forbidden)]
+    new = raw[_is_new(raw, forbidden, apart)]
     if not len(new):
-        new = rng.random(raw.shape)  # in many fewer than 1e9 tries per dimension, almost surely new
+        new = rng.random(raw.shape)  # almost surely new, if not so far apart
     with torch.no_grad():
         sigma = value_moments(acquisition.model, torch.from_numpy(new)).sigma.numpy()
     if np.isfinite(sigma).all():

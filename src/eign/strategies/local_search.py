@@ -56,6 +56,8 @@ _REACH: Final = 10.0
 _FORGETTING: Final = 0.7
 _LOUDEST: Final = 1.5
 _ROUNDS: Final = 6
+# Share of a step within which a coordinate that meets a bound may as well stay where it is.
+_NEAR: Final = 0.1
 _SHRINKS: Final = 4
 _MODEL_EVALUATIONS: Final = 150
 
@@ -219,6 +221,7 @@ def _path(told: tuple[int, ...], rows: lbfgs.Index, data: Observations) -> _Path
             center = row
     failed = not data.has_y[told[-1]]
     gain = -np.inf if failed else float(data.y[told[-1]] - data.y[before])
+    pairs = [(row, int(rows[0])) for row in _neighbours(rows, data)] + pairs
     ends, starts = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     known = data.has_grad[ends].all(axis=1) & data.has_grad[starts].all(axis=1)
     ends, starts = ends[known][-PAIRS:], starts[known][-PAIRS:]
@@ -229,6 +232,16 @@ def _path(told: tuple[int, ...], rows: lbfgs.Index, data: Observations) -> _Path
         data.x[ends] - data.x[starts],
         data.grad[starts] - data.grad[ends],
     )
+
+
+def _neighbours(rows: lbfgs.Index, data: Observations) -> list[int]:
+    """Rows of others' points around the start, the nearest last: what the gradients there say about the curvature."""
+    known = data.has_y & data.has_grad.all(axis=1)
+    known[rows] = False
+    others = np.flatnonzero(known)
+    away = data.x[others] - data.x[rows[0]]
+    order = np.argsort(np.vecdot(away, away), kind="stable")[: 2 * data.x.shape[1]]
+    return [int(row) for row in others[order[::-1]]]
 
 
 def _lead(search: LocalSearch, gain: float) -> float:
@@ -263,21 +276,66 @@ def _has_slope(gradient: Array, free: lbfgs.Mask) -> bool:
 def _bounded_step(
     search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, *, shrink: float, is_plain: bool
 ) -> _Step:
-    """A step within the bounds: coordinates that it would take out of the box stay at a bound."""
-    x, held = data.x[path.center], data.x[path.center]
+    """The best of three steps within the bounds, if the first one leads out of the box.
+
+    It ends at the first bound it meets, or coordinates that it would take out of the box go to a bound, or those that
+    are near to one stay where they are.
+    """
+    x = data.x[path.center]
+    metric, radius, _ = region = _region(search, path, data, free, shrink)
+    parabola = LocalModel(metric.gradients(-data.grad[path.center]))
+    model = parabola if is_plain else _model(metric, path, data)
+    chosen = parabola if search.lead < 0.0 else model
+    end = x + metric.differences(_minimizer(chosen, region))
+    ends = [end]
+    if not _is_inside(end):
+        along = [_along_bounds(metric, -data.grad[path.center], x, end, region, stay=stay) for stay in (True, False)]
+        ends = [_until_bound(x, end), *along]
+    steps = [metric.coordinates(end - x) for end in ends]
+    promises = [-chosen(u)[0] for u in steps]
+    best = int(np.argmax(np.nan_to_num(promises, nan=-np.inf)))
+    forecast = Forecast(-model(steps[best])[0], -parabola(steps[best])[0], promises[best])
+    return _Step(ends[best], forecast, radius, chosen.error)
+
+
+def _is_inside(x: Array) -> bool:
+    return bool(((x >= 0.0) & (x <= 1.0)).all())
+
+
+def _until_bound(x: Array, end: Array) -> Array:
+    """The point where the way from x to the end leaves the box; coordinates at a bound that lead out of it stay."""
+    step = end - x
+    step[((x <= 0.0) & (step < 0.0)) | ((x >= 1.0) & (step > 0.0))] = 0.0
+    room = np.where(step > 0.0, 1.0 - x, x)
+    moved = step != 0.0
+    share = min(1.0, float((room[moved] / np.abs(step[moved])).min(initial=1.0)))
+    return np.clip(x + share * step, 0.0, 1.0)
+
+
+def _along_bounds(metric: Metric, gradient: Array, x: Array, end: Array, region: _Region, *, stay: bool) -> Array:
+    r"""Newton's step s of the parabola from x, in which coordinates H that would leave the box have a given step.
+
+    .. math:: B_{FF}\, s_F = -(g_F + B_{FH}\, s_H)
+
+    They go to the bound, or stay where they are if they would meet it early on the way; the others are free. The step
+    is shortened to the radius. `end` is that of the step without bounds.
+    """
+    curvature, free = metric.curvature(), region.free
+    step, held = end - x, np.zeros(len(x))
     for _ in range(_ROUNDS):
-        metric, radius, _ = region = _region(search, path, data, free, shrink)
-        parabola = LocalModel(metric.gradients(-data.grad[path.center]))
-        model = parabola if is_plain else _model(metric, path, data)
-        chosen = parabola if search.lead < 0.0 else model
-        end = x + metric.differences(_minimizer(chosen, region, metric.coordinates(held - x)))
-        outside = free & ((end < 0.0) | (end > 1.0))
-        end = np.clip(np.where(free, end, held), 0.0, 1.0)
-        if not outside.any() or not _has_slope(data.grad[path.center], free & ~outside):
+        room = np.where(step > 0.0, 1.0 - x, x)
+        met = free & (room < (_NEAR if stay else 1.0) * np.abs(step))
+        if not met.any() or not _has_slope(gradient, others := free & ~met):
             break
-        held, free = end, free & ~outside
-    u = metric.coordinates(end - x)
-    return _Step(end, Forecast(-model(u)[0], -parabola(u)[0], -chosen(u)[0]), radius, chosen.error)
+        if not stay:
+            held[met] = np.sign(step[met]) * room[met]
+        free, step = others, held.copy()
+        try:
+            step[free] = np.linalg.solve(curvature[np.ix_(free, free)], -(gradient + curvature @ held)[free])
+        except np.linalg.LinAlgError:  # curvatures over hundreds of decades
+            break
+    length = float(np.linalg.norm(metric.coordinates(step)))
+    return _until_bound(x, x + step * min(1.0, region.radius / length) if length > 0.0 else x)
 
 
 def _region(search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Mask, shrink: float) -> _Region:
@@ -308,20 +366,20 @@ def _model(metric: Metric, path: _Path, data: Observations) -> LocalModel:
     return local_model(u[order], values, gradients, metric.gradients(-data.grad[path.center]))
 
 
-def _minimizer(model: LocalModel, region: _Region, start: Array) -> Array:
-    """The best point of the model in the trust region, as far as a descent finds it; held coordinates as in `start`."""
+def _minimizer(model: LocalModel, region: _Region) -> Array:
+    """The best point of the model in the trust region, as far as a descent finds it; held coordinates are 0."""
     free, radius = region.free, region.radius
-    unit = max(radius * float(np.linalg.norm(model.slope)), np.finfo(np.float64).tiny)
+    unit = max(radius * float(np.linalg.norm(model.slope * free)), np.finfo(np.float64).tiny)
 
     def objective(t: Array, _: lbfgs.Index) -> lbfgs.ObjectiveValues:
-        value, gradient = model(np.where(free, radius * t[0], start))
+        value, gradient = model(np.where(free, radius * t[0], 0.0))
         return lbfgs.ObjectiveValues(np.array([value / unit]), (gradient * free * (radius / unit))[None])
 
     end = lbfgs.minimize(
         objective,
-        np.zeros((1, len(start))),
+        np.zeros((1, len(free))),
         lower=np.where(free, -1.0, 0.0),
         upper=np.where(free, 1.0, 0.0),
         stopping=lbfgs.Stopping(decrease=1e-10, gradient=1e-10, evaluations=_MODEL_EVALUATIONS),
     ).x[0]
-    return np.where(free, radius * end / max(1.0, float(np.linalg.norm(end))), start)
+    return np.where(free, radius * end / max(1.0, float(np.linalg.norm(end))), 0.0)

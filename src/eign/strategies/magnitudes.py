@@ -5,7 +5,8 @@ from typing import Final, final
 import numpy as np
 
 from eign.arrays import Array, Factor, times_power
-from eign.data import Observations, standardize_joint
+from eign.data import Observations
+from eign.standardization import standardize_joint
 
 _ORDINARY: Final = 1e50
 """Spreads between this and its inverse are left alone, and slopes within it of the spread: fourth powers exist."""

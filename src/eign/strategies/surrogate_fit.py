@@ -12,11 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from eign.data import Observations, Standardization, standardize_independent
+from eign.data import Observations
 from eign.models import Hyperparameters, IndependentGradientGP, JointGradientGP, fit
 from eign.models.joint.hyperparameters import JointHyperparameters
 from eign.models.surrogates import Kind, Surrogate, appended, rows_of, within_row_budget
 from eign.notices import warn_user
+from eign.standardization import Standardization, standardize_independent
 from eign.strategies.magnitudes import Computable
 from eign.strategies.strategy import State
 

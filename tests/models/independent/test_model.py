@@ -15,9 +15,9 @@ from botorch.optim import optimize_acqf
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
-from eign.data import Standardization
 from eign.models import Hyperparameters, IndependentGradientGP, fit
 from eign.models.independent.processes import condition, moments_and_jacobians
+from eign.standardization import Standardization
 
 DIM = 2
 

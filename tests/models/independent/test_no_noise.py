@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from eign.data import Standardization
 from eign.models import Hyperparameters, IndependentGradientGP, fit
 from eign.models.independent.fitting import fit_problems, likelier_jitter
 from eign.models.independent.map_objective import FitProblem, negative_log_posterior
 from eign.models.independent.processes import moments
 from eign.models.kernels import correlation
+from eign.standardization import Standardization
 
 JITTER = 1e-9
 

@@ -38,6 +38,24 @@ def test_missing_gradients(spoilt):
     assert gap(spoilt(problems.get("branin-2")), 25, 0) < 3e-2
 
 
+@pytest.mark.parametrize("spoilt", [without_gradients, partial(dropped_gradients, share=0.5, seed=1)])
+def test_with_gaps_in_the_gradients_it_leaves_a_lesser_peak(spoilt):
+    """It stayed there for the rest of the budget, as points next to a better one were left out of the model."""
+    problem = spoilt(problems.get("shekel-4"))
+    result = maximize(problem, problem.bounds, budget=60, seed=0)
+    ranges = problem.bounds.upper - problem.bounds.lower
+    x = result.history.x / ranges
+    gaps = np.abs(x[:, None] - x[None]).max(axis=-1)[np.triu_indices(len(x), 1)]
+    assert gaps.min() > 1e-9
+    assert (np.abs(x - result.x / ranges).max(axis=1) < 0.02).sum() < 25
+
+
+def test_of_many_waves_along_each_coordinate_the_highest_is_found():
+    """Cosine in eight dimensions has five along each, 400,000 local maxima."""
+    problem = problems.shifted(problems.get("cosine-8"), seed=3)
+    assert sum(gap(problem, 60, seed) < 1e-3 for seed in range(3)) == 3
+
+
 def test_one_dimension():
     """Of many optima the best, in 30 evaluations; some runs sit at the next best by then."""
     problem = problems.shifted(problems.get("rastrigin", 1), seed=3)
@@ -54,3 +72,17 @@ def test_fifty_dimensions():
     result = maximize(bowl, [(0.0, 1.0)] * 50, budget=9, seed=0, options={"n_init": 5, "kernel": "matern52"})
     design = result.history.y[:5].max()
     assert result.fun > 0.5 * design
+
+
+def test_in_many_dimensions_it_goes_elsewhere_when_nothing_is_left_to_gain():
+    """The best point was asked again and again, where a local search had ended and no jump promised anything."""
+    center = np.linspace(0.2, 0.8, 30)
+
+    def coupled_bowl(x: np.ndarray) -> tuple[float, np.ndarray]:
+        away = x - center
+        return -float(away @ away + away.sum() ** 2), -2 * away - 2 * away.sum()
+
+    result = maximize(coupled_bowl, [(0.0, 1.0)] * 30, budget=45, seed=0)
+    assert result.fun > -1e-12
+    assert len(np.unique(result.history.x.round(9), axis=0)) > 40
+    assert "restart" in result.reasons

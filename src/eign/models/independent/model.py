@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from eign.arrays import Array
-from eign.data import Observations, Standardization, standardize_independent
+from eign.data import Observations
 from eign.models.first_derivatives import first_derivatives_only
 from eign.models.independent.fitting import Fit, WarmStart, fit_problems
 from eign.models.independent.hyperparameters import Hyperparameters
@@ -27,6 +27,7 @@ from eign.models.posteriors import GradientPosterior
 from eign.models.tensors import as_observations, as_points, as_rows
 from eign.models.value_model import ObservedModel, check_noise
 from eign.numerics.threads import single_threaded_blas
+from eign.standardization import Standardization, standardize_independent
 
 JITTER: Final = 1e-9
 """What the diagonal of each covariance has beside noise, as a share of the variance of the data: the paper's.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from eign.arrays import Array
-from eign.data import Observations, Standardization, standardize_joint
+from eign.data import Observations
 from eign.models.derivative_kernels import default_terms
 from eign.models.independent.map_objective import NOISE_PRIOR
 from eign.models.joint.fitting import (
@@ -39,6 +39,7 @@ from eign.models.value_model import ObservedModel, check_noise
 from eign.numerics.cholesky import FactorizationError
 from eign.numerics.lbfgs import Minimum
 from eign.numerics.threads import single_threaded_blas
+from eign.standardization import Standardization, standardize_joint
 
 # Below, a second BLAS thread costs more in synchronisation than it computes.
 _ROWS_WORTH_THREADS: Final = 1000

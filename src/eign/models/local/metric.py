@@ -55,6 +55,11 @@ class Metric:
         """Derivatives by u of those by x, `... x d`."""
         return self._mapped(gradients, 1.0 / self.scale, self.backward)
 
+    def curvature(self) -> Array:
+        """B, `d x d`."""
+        inside = self.forward.T @ self.forward - self.scale**2 * np.eye(len(self.forward))
+        return np.asarray(self.scale**2 * np.eye(len(self.basis)) + self.basis @ inside @ self.basis.T)
+
     def _mapped(self, vectors: Array, factor: float, inside: Array) -> Array:
         along = vectors @ self.basis
         return np.asarray(factor * vectors + (along @ inside.T - factor * along) @ self.basis.T)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eign.arrays import Array
-from eign.data import Observations, Standardization
+from eign.data import Observations
 from eign.models import JointGradientGP
 from eign.models.derivative_kernels import SELECTABLE
 from eign.models.incumbent import Incumbent, incumbent
@@ -33,6 +33,7 @@ from eign.models.selection.settings import ModelSettings
 from eign.models.surrogates import Kind, rows_of, with_stand_ins, within_row_budget
 from eign.models.transforms.coordinates import Coordinates
 from eign.models.transforms.output import Output, outputs
+from eign.standardization import Standardization
 
 Noise = float | Literal["learn"]
 """A variance in the model's units, or to be learned."""
@@ -96,7 +97,7 @@ class SelectedModel:
         model: Of what `fit.output` and `coordinates` make of the data.
         fit: The choices.
         coordinates: Those of the model.
-        noisy: Whether values scatter: noise was told, or learned.
+        noisy: Whether values scatter: noise was told, or learned and not disproved by points next to each other.
     """
 
     model: JointGradientGP
@@ -150,7 +151,9 @@ def fitted(
     if fit.choice.noisy or candidates.noise_is_known:
         candidates = _Candidates(_seen(data, options, settings), decades, options, settings)
     model = candidates.model(fit.choice, fit.output, fit.hyperparameters[fit.choice])
-    return SelectedModel(model, fit, candidates.coordinates(fit.choice), fit.choice.noisy or candidates.noise_is_known)
+    asked = candidates.noise_is_known or options["noise"] == "learn"
+    noisy = asked or (fit.choice.noisy and not _is_steady(data, model, fit.output, settings))
+    return SelectedModel(model, fit, candidates.coordinates(fit.choice), noisy)
 
 
 class _Fit(NamedTuple):
@@ -259,6 +262,27 @@ class _Candidates:
             density += _log_density_of_any(self.data.grad[self.data.has_grad])
         numbers = int(self.data.has_y.sum() + self.data.has_grad.sum())
         return _Fit(density - self.settings.doubt * numbers * (choice.noisy + choice.logs), output)
+
+
+def _is_steady(data: Observations, model: JointGradientGP, output: Output, settings: ModelSettings) -> bool:
+    r"""Whether values next to each other agree, so that what the model takes for noise is a structure it does not see.
+
+    Between neighbours whose gradients are known, :math:`y_i - y_j - (g_i + g_j)^\top (x_i - x_j) / 2` is of third order
+    in their distance, and with noise as large as that of two values. Three pairs are the fewest that say something.
+    """
+    whole = data[np.flatnonzero(data.has_y & data.has_grad.all(axis=1))]
+    if len(whole) <= settings.fewest:
+        return False
+    found = KDTree(whole.x).query(whole.x, k=[2], p=np.inf)
+    distance, nearest = np.ravel(found[0]), np.ravel(found[1])
+    one = np.flatnonzero(distance < settings.resolution)
+    if len(one) < settings.fewest:
+        return False
+    other = nearest[one]
+    slope = np.vecdot(whole.grad[one] + whole.grad[other], whole.x[one] - whole.x[other]) / 2
+    scatter = float(np.median(np.abs(whole.y[one] - whole.y[other] - slope)))
+    claimed = np.sqrt(model.hyperparameters.noise[0]) / float(output.slope(np.array(whole.y.max())))
+    return bool(scatter < settings.doubt * claimed)
 
 
 def log_evidence(model: JointGradientGP) -> float:

@@ -19,7 +19,8 @@ from typing import Any, Final, Literal, final
 import numpy as np
 
 from eign.arrays import LARGEST, Array
-from eign.data import Observations, standardize_joint
+from eign.data import Observations
+from eign.standardization import standardize_joint
 
 Shape = Literal["linear", "top", "bottom"]
 

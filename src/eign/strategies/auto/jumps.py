@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 
 def jump(data: Observations, pending: Array, rng: np.random.Generator) -> Step:
-    """From the best point along every coordinate to where the model's mean is best; promises 0 if it has nothing.
+    """From the best point along every coordinate to where the model's mean is best; anywhere if that promises nothing.
 
     All rows with a value have their whole gradient.
     """
@@ -37,13 +37,13 @@ def jump(data: Observations, pending: Array, rng: np.random.Generator) -> Step:
     best, unit = told.x[order[0]], float(told.y.std()) or 1.0
     model = separable_model(seen.x, seen.y / unit, seen.grad / unit, rng)
     if model is None:
-        return Step(best, "global", 0.0, unit)
+        return Step(rng.random(data.dim), "global", 0.0, unit)
     along = np.broadcast_to(np.linspace(0.0, 1.0, SETTINGS.places), (data.dim, SETTINGS.places))
     places = np.column_stack([along, best])
     found = gains(model, places)
     chosen = np.arange(data.dim), found.mean.argmax(axis=1)
     x, mean, variance = places[chosen], found.mean[chosen].sum(), found.variance[chosen].sum()
     if contains(told.x, x) or contains(pending, x) or not variance > 0.0:
-        return Step(best, "global", 0.0, unit)
+        return Step(rng.random(data.dim), "global", 0.0, unit)
     gain = float(expected_improvement(np.array([mean]), np.array([variance]), 0.0).value[0])
     return Step(x, "global", gain * unit, unit)

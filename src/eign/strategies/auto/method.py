@@ -21,6 +21,8 @@ from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.models.selection import SelectedModel, fitted
 from eign.search import maximize
+from eign.search.candidates import best_along_coordinates
+from eign.search.maximize import CLOSEST
 from eign.space import SAME_POINT, contains, nearest
 from eign.strategies.auto.jumps import Step, jump
 from eign.strategies.auto.memory import Memory, Promise
@@ -80,8 +82,10 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
         return _remembered(state, memory, near, data, far.gain)
     if not _is_worth_it(far, memory):
         memory = replace(memory, idle=memory.idle + 1)
-        # Twice as many global steps as it takes to choose a model: LogEI orders places also where it expects little.
-        if can_search and state.options["elsewhere"] and memory.idle > 2 * (data.dim + SETTINGS.model.fewest):
+        # As many global steps as it takes to choose a model: LogEI orders places also where it expects little, but not
+        # where it expects nothing.
+        is_enough = memory.idle > data.dim + SETTINGS.model.fewest or far.gain == 0.0
+        if can_search and state.options["elsewhere"] and is_enough:
             memory, away = _begun(memory, _new_start(data, memory, generator(state, 1)), data, pending)
             if away is not None:
                 return _remembered(state, memory, away, data, far.gain)
@@ -126,22 +130,36 @@ def _remembered(
 
 
 def _model(state: State, data: Observations, memory: Memory) -> SelectedModel:
-    return fitted(data, memory.fit, state.decades, state.options, SETTINGS.model)
+    """Of points that are apart, if a local search has the others; otherwise of all."""
+    settings = SETTINGS.model if _is_searched(state, data) else replace(SETTINGS.model, resolution=0.0)
+    return fitted(data, memory.fit, state.decades, state.options, settings)
+
+
+def _is_searched(state: State, data: Observations) -> bool:
+    """Whether a local search sees to the surroundings of the best point."""
+    return bool(state.options["local"]) and _has_slopes(data)
 
 
 def _global_step(model: SelectedModel, state: State, data: Observations) -> tuple[Step, SurrogateAcquisition]:
     """The maximiser of LogEI, and its expected improvement.
 
     Over what is expected of pending points, too: else the next point would be next to the best of them. Where a search
-    sees to the surroundings of the best point, a global step has to gain more than a little.
+    sees to the surroundings of the best point, a global step has to gain more than a little, and keeps away from all
+    points.
     """
-    best = model.incumbent.best_f + SETTINGS.small * (state.options["local"] and _has_slopes(data))
+    is_searched = _is_searched(state, data)
+    best = model.incumbent.best_f + SETTINGS.small * is_searched
+    target = LogEI(model.model, best)
+    guess = best_along_coordinates(target.evaluate, model.incumbent.x.numpy(), places=SETTINGS.line)
     found = maximize(
-        LogEI(model.model, best),
+        target,
         seed=int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0]),
         restarts=SETTINGS.starts,
         raw_samples=SETTINGS.candidates,
         incumbents=model.incumbent.x[None],
+        avoid=torch.tensor(model.coordinates.points(data.x)),
+        guesses=guess[None],
+        apart=SETTINGS.model.resolution if is_searched else CLOSEST,
         is_noisy=model.noisy,
     )
     deviation = 1.0 / float(model.fit.output.slope(np.array(data.y[data.has_y].max())))

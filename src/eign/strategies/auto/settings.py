@@ -27,6 +27,7 @@ class Settings:
         basin: Distance in the cube within which two points are taken to lead to the same optimum.
         window: Evaluations over which the gain of a restart is compared with the gain before.
         hope: How many times is granted what gains that shrink like these add up to.
+        line: Points along a coordinate at which LogEI is looked at, from the best point on: ten waves are seen.
         places: Points along a coordinate that a jump looks at; between them a local search finds the rest.
         kept: So many of the best points, and so many of the latest, make the model of a jump, which costs d n^3.
         model: Of the model. Data that have grown by a tenth are fitted again, by 12 evaluations of the posterior
@@ -45,6 +46,7 @@ class Settings:
     basin: float = 0.05
     window: int = 3
     hope: float = 2.0
+    line: int = 33
     places: int = 129
     kept: int = 40
     model: ModelSettings = field(default_factory=_model_settings)

@@ -343,7 +343,12 @@ def _region(search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Ma
     gradient = data.grad[path.center] * free
     steepness = float(np.linalg.norm(gradient))
     metric = bfgs_metric(path.steps * free, path.changes * free, steepness / search.step)
-    radius = float(np.linalg.norm(metric.gradients(gradient)))
+    newton = metric.gradients(gradient)
+    radius = float(np.linalg.norm(newton))
+    if search.radius is None:
+        # What others' points say about the curvature is a guess: not farther than a search goes that knows nothing.
+        length = float(np.linalg.norm(metric.differences(newton)))
+        radius *= min(1.0, FIRST_STEP / length) if length > 0.0 else 1.0
     if search.radius is not None and search.forecast is not None:
         last = metric.coordinates((data.x[search.rows[-1]] - data.x[path.before]) * free)
         rho = path.gain / search.forecast.promise

@@ -12,7 +12,7 @@ from eign.models.selection import Selection
 from eign.space import SAME_POINT, contains, nearest
 from eign.strategies.local_search import LocalSearch
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Of what is stored: to be counted up where fields change."""
 
 
@@ -36,7 +36,8 @@ class Memory:
         is_restart: Whether the search has not come to the best point yet.
         optima: Points where a search ended, or began and need not begin again, `k x d`.
         idle: Global steps that were not worth it, since the last search began.
-        credit: For each reason, how much of what its steps promised came true, from 0 to 1, the last ones most.
+        doubt: For each reason, how many of its promises were broken: a sum in which each evaluation, of whatever
+            reason, makes those before count less.
         open: Promises that are neither kept nor broken yet.
     """
 
@@ -45,8 +46,12 @@ class Memory:
     is_restart: bool = False
     optima: tuple[list[float], ...] = ()
     idle: int = 0
-    credit: Mapping[str, float] = field(default_factory=dict)
+    doubt: Mapping[str, float] = field(default_factory=dict)
     open: tuple[Promise, ...] = ()
+
+    def credit(self, reason: str) -> float:
+        """How much of a promise to believe: a broken one costs a nat."""
+        return float(np.exp(-self.doubt.get(reason, 0.0)))
 
     def known_optima(self, dim: int) -> Array:
         """All of them, `k x d`."""
@@ -61,12 +66,12 @@ class Memory:
         return replace(self, search=None, optima=tuple(optima))
 
     def settled(self, data: Observations, pending: Array, *, weight: float) -> "Memory":
-        """After what was told: how far promises were kept, each new one beside the `weight` of those before.
+        """After what was told: how far promises were kept, each new one beside the `weight` of all before.
 
         Of points that were neither told nor are pending nothing is expected: they were proposed and given up.
         """
         left: list[Promise] = []
-        credit = dict(self.credit)
+        doubt = dict(self.doubt)
         for one in self.open:
             x = np.array(one.x)
             row, distance = nearest(data.x, x)
@@ -75,8 +80,9 @@ class Memory:
                 continue
             came = float(data.y[row]) - one.best if data.has_y[row] else 0.0
             kept = min(max(came / one.gain, 0.0), 1.0) if one.gain > 0.0 else 0.0
-            credit[one.reason] = weight * credit.get(one.reason, 1.0) + (1.0 - weight) * kept
-        return replace(self, credit=credit, open=tuple(left))
+            doubt = {reason: weight * sum_ for reason, sum_ in doubt.items()}
+            doubt[one.reason] = doubt.get(one.reason, 0.0) + 1.0 - float(kept)
+        return replace(self, doubt=doubt, open=tuple(left))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal object."""
@@ -87,7 +93,7 @@ class Memory:
             "is_restart": self.is_restart,
             "optima": list(self.optima),
             "idle": self.idle,
-            "credit": dict(self.credit),
+            "doubt": dict(self.doubt),
             "open": [list(one) for one in self.open],
         }
 
@@ -105,6 +111,6 @@ class Memory:
             is_restart=stored["is_restart"],
             optima=tuple(stored["optima"]),
             idle=stored["idle"],
-            credit=stored["credit"],
+            doubt=stored["doubt"],
             open=tuple(Promise(*one) for one in stored["open"]),
         )

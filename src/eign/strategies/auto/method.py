@@ -113,7 +113,7 @@ def _jump(state: State, data: Observations, pending: Array) -> Step | None:
 
 
 def _credited(step: Step, memory: Memory) -> float:
-    return memory.credit.get(step.reason, 1.0) * step.gain
+    return memory.credit(step.reason) * step.gain
 
 
 def _is_worth_it(step: Step, memory: Memory) -> bool:

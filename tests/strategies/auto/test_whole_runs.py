@@ -50,6 +50,11 @@ def test_with_gaps_in_the_gradients_it_leaves_a_lesser_peak(spoilt):
     assert (np.abs(x - result.x / ranges).max(axis=1) < 0.02).sum() < 25
 
 
+def test_without_gradients_it_does_not_spend_all_on_the_digits_of_a_lesser_peak():
+    problem = without_gradients(problems.get("shekel-4"))
+    assert sum(gap(problem, 110, seed) < 1e-2 for seed in range(3)) >= 2
+
+
 def test_of_many_waves_along_each_coordinate_the_highest_is_found():
     """Cosine in eight dimensions has five along each, 400,000 local maxima."""
     problem = problems.shifted(problems.get("cosine-8"), seed=3)

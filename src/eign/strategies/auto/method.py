@@ -143,12 +143,27 @@ def _is_searched(state: State, data: Observations) -> bool:
 def _global_step(model: SelectedModel, state: State, data: Observations) -> tuple[Step, SurrogateAcquisition]:
     """The maximiser of LogEI, and its expected improvement.
 
-    Over what is expected of pending points, too: else the next point would be next to the best of them. Where a search
-    sees to the surroundings of the best point, a global step has to gain more than a little, and keeps away from all
-    points.
+    Where a search sees to the surroundings of the best point, a global step has to gain more than a little, and keeps
+    away from all points. Without one every other step does, once little is expected: the last digits of one optimum,
+    which the model's own error always promises, would take all that is left.
     """
-    is_searched = _is_searched(state, data)
-    best = model.incumbent.best_f + SETTINGS.small * is_searched
+    if _is_searched(state, data):
+        return _best_place(model, state, data, is_away=True)
+    found = _best_place(model, state, data, is_away=False)
+    is_small = found[0].gain < SETTINGS.small * found[0].unit
+    if model.noisy or not is_small or state.asked % 2:
+        return found
+    return _best_place(model, state, data, is_away=True)
+
+
+def _best_place(
+    model: SelectedModel, state: State, data: Observations, *, is_away: bool
+) -> tuple[Step, SurrogateAcquisition]:
+    """The largest LogEI, away from all points or anywhere.
+
+    Over what is expected of pending points, too: else the next point would be next to the best of them.
+    """
+    best = model.incumbent.best_f + SETTINGS.small * is_away
     target = LogEI(model.model, best)
     guess = best_along_coordinates(target.evaluate, model.incumbent.x.numpy(), places=SETTINGS.line)
     found = maximize(
@@ -159,7 +174,7 @@ def _global_step(model: SelectedModel, state: State, data: Observations) -> tupl
         incumbents=model.incumbent.x[None],
         avoid=torch.tensor(model.coordinates.points(data.x)),
         guesses=guess[None],
-        apart=SETTINGS.model.resolution if is_searched else CLOSEST,
+        apart=SETTINGS.model.resolution if is_away else CLOSEST,
         is_noisy=model.noisy,
     )
     deviation = 1.0 / float(model.fit.output.slope(np.array(data.y[data.has_y].max())))

@@ -20,6 +20,7 @@ from eign.acquisition import EI, LogEI, SurrogateAcquisition
 from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.models.selection import SelectedModel, fitted
+from eign.numerics.threads import single_threaded_blas
 from eign.search import maximize
 from eign.search.candidates import best_along_coordinates
 from eign.search.maximize import CLOSEST
@@ -165,7 +166,8 @@ def _best_place(
     """
     best = model.incumbent.best_f + SETTINGS.small * is_away
     target = LogEI(model.model, best)
-    guess = best_along_coordinates(target.evaluate, model.incumbent.x.numpy(), places=SETTINGS.line)
+    with single_threaded_blas():
+        guess = best_along_coordinates(target.evaluate, model.incumbent.x.numpy(), places=SETTINGS.line)
     found = maximize(
         target,
         seed=int(np.random.SeedSequence([state.seed, state.asked]).generate_state(1)[0]),

@@ -15,6 +15,7 @@ from eign.models.derivative_kernels import SELECTABLE
 from eign.models.selection import Choice, ModelSettings, SelectedModel, Selection, choice, fitted
 from eign.strategies import strategy
 from eign.strategies.auto.settings import SETTINGS
+from eign.strategies.constrained.outputs import SETTINGS as OUTPUT_SETTINGS
 
 NO_DECADES: list[float] = []
 
@@ -96,6 +97,12 @@ def test_gradients_that_say_nothing_about_the_values_are_not_believed():
     assert not chosen(flat).fit.choice.slopes
 
 
+def test_gradients_are_believed_where_local_steps_need_them():
+    data = observe(steps_with_ripples, design(16, 3))
+    assert chosen(data, settings=replace(SETTINGS.model, doubts_slopes=False)).model.observations.has_grad.all()
+    assert not OUTPUT_SETTINGS.doubts_slopes
+
+
 def test_evidence_is_laplaces_and_close_to_the_integral_over_one_hyperparameter():
     """Of values alone in one dimension, with everything but the lengthscale far from mattering."""
     x = np.linspace(0, 1, 7)[:, None]
@@ -125,6 +132,7 @@ def test_points_that_a_local_search_left_are_seen_as_one_unless_values_scatter()
     assert (np.abs(model.model.observations.x - best).max(axis=1) == 0).any()
     told = Observations(data.x, data.y, data.grad, 1e-4 + 0 * data.y, 1e-4 + 0 * data.grad)
     assert len(chosen(told).model.observations) == 14
+    assert len(chosen(data, settings=replace(SETTINGS.model, thinned=False)).model.observations) == 14
 
 
 def test_rows_beyond_the_budget_are_gradients_and_then_values_left_out():
@@ -220,6 +228,7 @@ def test_ripples_are_no_noise_where_neighbours_agree():
     kept = replace(SETTINGS.model, growth=np.inf)
     assert chosen(data[np.arange(14)], noise, kept).noisy
     assert not chosen(data, noise, kept).noisy
+    assert not chosen(data, noise, replace(OUTPUT_SETTINGS, growth=np.inf)).noisy  # under constraints, too
     rng = np.random.default_rng(0)
     scattered = Observations(data.x, data.y + 0.3 * rng.normal(size=18), data.grad + 30 * rng.normal(size=(18, 2)))
     assert chosen(scattered, noise, kept).noisy

@@ -142,7 +142,7 @@ def fitted(
         options: `kernel`, `compress`, `logs`, `gradients` and `noise` of the method.
         settings: When, how far and against which odds.
     """
-    apart = _apart(data, decades, settings.resolution)
+    apart = _apart(data, decades, settings.resolution) if settings.thinned else data
     candidates = _Candidates(_seen(apart, options, settings), decades, options, settings)
     fit = last
     if last is None or len(data) >= last.count * (1.0 + settings.growth):
@@ -239,7 +239,7 @@ class _Candidates:
             changes.append({"noisy": not choice.noisy})
         if self.options["logs"] and not Coordinates(self.decades, logs=True).are_own:
             changes.append({"logs": not choice.logs})
-        if self.data.has_grad.any():
+        if self.settings.doubts_slopes and self.data.has_grad.any():
             changes.append({"slopes": not choice.slopes})
         return changes
 

@@ -132,7 +132,7 @@ def _remembered(
 
 def _model(state: State, data: Observations, memory: Memory) -> SelectedModel:
     """Of points that are apart, if a local search has the others; otherwise of all."""
-    settings = SETTINGS.model if _is_searched(state, data) else replace(SETTINGS.model, resolution=0.0)
+    settings = replace(SETTINGS.model, thinned=_is_searched(state, data))
     return fitted(data, memory.fit, state.decades, state.options, settings)
 
 

@@ -22,11 +22,15 @@ from eign.arrays import Array
 from eign.data import Observations
 from eign.formulas.kkt_numpy import Limited, kkt
 from eign.models.selection import ModelSettings, SelectedModel, Selection, fitted
-from eign.strategies.auto.settings import SETTINGS
+from eign.strategies.auto import settings as auto
 from eign.strategies.constrained.standing import Standing
 
-# Points are not thinned: the best of those that are close to each other is another one for each output.
-_SETTINGS: Final = replace(SETTINGS.model, resolution=0.0, growth=0.3)
+SETTINGS: Final = replace(auto.SETTINGS.model, growth=0.3, thinned=False, doubts_slopes=False)
+"""Of the models.
+
+Points are not thinned, as the best of those that are close to each other is another one for each output; and slopes
+are believed, as the models make the local steps.
+"""
 # A limit is active for multipliers within this share of the constraint's scale.
 _ACTIVE: Final = 1e-3
 
@@ -181,7 +185,7 @@ def fit_outputs(
     stored: Sequence[Mapping[str, Any] | None],
     options: Mapping[str, Any],
     *,
-    settings: ModelSettings = _SETTINGS,
+    settings: ModelSettings = SETTINGS,
 ) -> tuple[Outputs, list[dict[str, Any] | None]]:
     """The models of what was told, refitted after growth, and the fits as plain data."""
     data = _affordable(standing, settings.rows)
@@ -202,7 +206,7 @@ def fit_as_before(
     standing: Standing, stored: Sequence[Mapping[str, Any] | None], options: Mapping[str, Any]
 ) -> Outputs:
     """The models of what was told, with the hyperparameters there are."""
-    return fit_outputs(standing, stored, options, settings=replace(_SETTINGS, growth=np.inf))[0]
+    return fit_outputs(standing, stored, options, settings=replace(SETTINGS, growth=np.inf))[0]
 
 
 def _own(model: SelectedModel, X: Array) -> torch.Tensor:

@@ -91,12 +91,20 @@ def test_a_broken_promise_costs_credit_and_is_forgotten_in_time(y, kept):
     )
     pending = np.array([[0.8]])
     after = memory.settled(told([0.2], y), pending, weight=0.75)
-    assert after.doubt == {"local": pytest.approx(0.75 * 0.5 + 1.0 - kept), "restart": 1.5}
+    assert after.doubt == {"local": pytest.approx((1.0 - kept) * (0.75 * 0.5 + 1.0)), "restart": 1.5}
     assert after.credit("restart") == pytest.approx(np.exp(-1.5))
     assert after.credit("global") == 1.0
     assert after.open == memory.open[1:]
     # What was given up is forgotten.
     assert memory.settled(told([0.2], y), np.empty((0, 1)), weight=0.75).open == ()
+
+
+def test_a_source_that_keeps_half_of_what_it_promises_has_credit_however_often_it_is_asked():
+    memory = Memory()
+    for _ in range(100):
+        memory = replace(memory, open=(Promise("local", [0.2], 1.0, 2.0),))
+        memory = memory.settled(told([0.2], 2.0), np.empty((0, 1)), weight=SETTINGS.memory)
+    assert memory.credit("local") > np.exp(-1.0)
 
 
 def test_design_is_longer_without_gradients():

@@ -36,8 +36,7 @@ class Memory:
         is_restart: Whether the search has not come to the best point yet.
         optima: Points where a search ended, or began and need not begin again, `k x d`.
         idle: Global steps that were not worth it, since the last search began.
-        doubt: For each reason, how many of its promises were broken: a sum in which each evaluation, of whatever
-            reason, makes those before count less.
+        doubt: For each reason, how many of its promises in a row were broken, see `settled`.
         open: Promises that are neither kept nor broken yet.
     """
 
@@ -50,7 +49,7 @@ class Memory:
     open: tuple[Promise, ...] = ()
 
     def credit(self, reason: str) -> float:
-        """How much of a promise to believe: a broken one costs a nat."""
+        """How much of a promise to believe: each broken one in a row costs a nat."""
         return float(np.exp(-self.doubt.get(reason, 0.0)))
 
     def known_optima(self, dim: int) -> Array:
@@ -66,7 +65,11 @@ class Memory:
         return replace(self, search=None, optima=tuple(optima))
 
     def settled(self, data: Observations, pending: Array, *, weight: float) -> "Memory":
-        """After what was told: how far promises were kept, each new one beside the `weight` of all before.
+        r"""After what was told: how far promises were kept.
+
+        Of a promise that was kept to the share k, doubt w is :math:`(1 - k)(w + 1)` afterwards, which counts those in a
+        row that were broken: a sum of them all would doubt most the source that is asked most, and keeps half of what
+        it promises. Every evaluation, of whatever reason, leaves the share `weight` of it.
 
         Of points that were neither told nor are pending nothing is expected: they were proposed and given up.
         """
@@ -81,7 +84,7 @@ class Memory:
             came = float(data.y[row]) - one.best if data.has_y[row] else 0.0
             kept = min(max(came / one.gain, 0.0), 1.0) if one.gain > 0.0 else 0.0
             doubt = {reason: weight * sum_ for reason, sum_ in doubt.items()}
-            doubt[one.reason] = doubt.get(one.reason, 0.0) + 1.0 - float(kept)
+            doubt[one.reason] = (1.0 - float(kept)) * (doubt.get(one.reason, 0.0) + 1.0)
         return replace(self, doubt=doubt, open=tuple(left))
 
     def to_json(self) -> dict[str, Any]:

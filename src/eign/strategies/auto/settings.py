@@ -21,7 +21,7 @@ class Settings:
         small: Standard deviations of the values, as the model sees them, below which a global gain is not worth an
             evaluation as long as there is something else. Global steps look for more than that, so that they keep away
             from the best point.
-        memory: Of a broken promise, the share that still counts an evaluation later: a source that failed is tried
+        memory: Of the doubt in a source, the share that is left an evaluation later: a source that failed is tried
             again.
         starts: Ascents to the largest LogEI. The model's errors are larger than what more would find.
         candidates: Points that these begin from, or restarts.
@@ -41,7 +41,7 @@ class Settings:
     design: int = 2
     blind_design: int = 3
     small: float = 1e-3
-    memory: float = 0.95
+    memory: float = 0.98
     starts: int = 8
     candidates: int = 256
     basin: float = 0.05

@@ -99,7 +99,11 @@ def test_gradients_that_say_nothing_about_the_values_are_not_believed():
 
 def test_gradients_are_believed_where_local_steps_need_them():
     data = observe(steps_with_ripples, design(16, 3))
-    assert chosen(data, settings=replace(SETTINGS.model, doubts_slopes=False)).model.observations.has_grad.all()
+    doubted = chosen(data[np.arange(12)]).fit
+    assert not doubted.choice.slopes
+    for last in (None, doubted):
+        believed = chosen(data, last, replace(SETTINGS.model, doubts_slopes=False))
+        assert believed.model.observations.has_grad.all()
     assert not OUTPUT_SETTINGS.doubts_slopes
 
 

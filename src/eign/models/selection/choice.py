@@ -228,6 +228,7 @@ class _Candidates:
         return choice._replace(
             kernel=choice.kernel if kernel == "choose" else kernel,
             noisy=self.options["noise"] == "learn" or (choice.noisy and not self.noise_is_known),
+            slopes=choice.slopes or not self.settings.doubts_slopes,
         )
 
     def _challenges(self, choice: Choice) -> list[dict[str, Any]]:

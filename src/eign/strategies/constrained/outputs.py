@@ -6,8 +6,8 @@ r"""One model for each output of an evaluation: f first, then the constraints, a
 | :math:`\mu_k` | `means` | posterior means, in units in which what was told has mean 0 and deviation 1 |
 | l, u | `lower`, `upper` | limits of the constraints in these units |
 
-Each is a process of value and gradient, fitted on its own. That of f may be of a compressed f, as in `auto`; a
-constraint is as it is, without compression.
+Each is a process of value and gradient, fitted on its own, of logarithms of the values where these are more likely: see
+`eign.models.selection`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -59,6 +59,8 @@ _ROUNDS: Final = 6
 # Share of a step within which a coordinate that meets a bound may as well stay where it is.
 _NEAR: Final = 0.1
 _SHRINKS: Final = 4
+# Share of what both tangents of a secant miss that each has to miss at least.
+_SYMMETRY: Final = 0.1
 _MODEL_EVALUATIONS: Final = 150
 
 
@@ -241,7 +243,20 @@ def _neighbours(rows: lbfgs.Index, data: Observations) -> list[int]:
     others = np.flatnonzero(known)
     away = data.x[others] - data.x[rows[0]]
     order = np.argsort(np.vecdot(away, away), kind="stable")[: 2 * data.x.shape[1]]
-    return [int(row) for row in others[order[::-1]]]
+    near = others[order[::-1]]
+    return [int(row) for row in near[_is_bowl(near, int(rows[0]), data)]]
+
+
+def _is_bowl(rows: lbfgs.Index, start: int, data: Observations) -> lbfgs.Mask:
+    r"""Whether -f between the start and these rows is about a parabola, so that a secant is a curvature, `n`.
+
+    Of a parabola the tangents at both ends of a step s miss the other end by the same, :math:`s^\top H s / 2`. Where
+    one misses by less than a tenth of both there is a wall or a ridge on the way.
+    """
+    away = data.x[rows] - data.x[start]
+    rise = data.y[start] - data.y[rows]
+    first, last = rise + away @ data.grad[start], -np.vecdot(away, data.grad[rows]) - rise
+    return np.asarray(np.minimum(first, last) > _SYMMETRY * (first + last))
 
 
 def _lead(search: LocalSearch, gain: float) -> float:

@@ -34,8 +34,8 @@ def test_reaches_the_optimum(name, budget, seed):
     ],
 )
 def test_missing_gradients(spoilt):
-    """Of a range of 300; without any gradient LogEI alone finds the last digits."""
-    assert gap(spoilt(problems.get("branin-2")), 25, 0) < 3e-2
+    """Of a range of 300; without any gradient LogEI alone finds the last digits, in some runs later than in others."""
+    assert np.median([gap(spoilt(problems.get("branin-2")), 25, seed) for seed in SEEDS]) < 1e-2
 
 
 @pytest.mark.parametrize("spoilt", [without_gradients, partial(dropped_gradients, share=0.5, seed=1)])

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from eign.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from eign.models.selection.choice import Choice, SelectedModel, Selection, fitted
+    from eign.models.selection.choice import Choice, SelectedModel, Selection, apart, fitted
     from eign.models.selection.settings import ModelSettings
 
-__all__ = ["Choice", "ModelSettings", "SelectedModel", "Selection", "fitted"]
+__all__ = ["Choice", "ModelSettings", "SelectedModel", "Selection", "apart", "fitted"]
 
 _CHOICE = "eign.models.selection.choice"
 _HOMES = {
@@ -16,6 +16,7 @@ _HOMES = {
     "ModelSettings": "eign.models.selection.settings",
     "SelectedModel": _CHOICE,
     "Selection": _CHOICE,
+    "apart": _CHOICE,
     "fitted": _CHOICE,
 }
 

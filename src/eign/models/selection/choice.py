@@ -142,8 +142,8 @@ def fitted(
         options: `kernel`, `compress`, `logs`, `gradients` and `noise` of the method.
         settings: When, how far and against which odds.
     """
-    apart = _apart(data, decades, settings.resolution) if settings.thinned else data
-    candidates = _Candidates(_seen(apart, options, settings), decades, options, settings)
+    kept = apart(data, decades, settings.resolution) if settings.thinned else data
+    candidates = _Candidates(_seen(kept, options, settings), decades, options, settings)
     fit = last
     if last is None or len(data) >= last.count * (1.0 + settings.growth):
         fit = candidates.challenged(last, count=len(data))
@@ -308,7 +308,7 @@ def _log_density_of_any(numbers: Array) -> float:
     return float(-len(numbers) * (np.log(2.0 * np.pi * variance) + 2.0 * np.log(size) + 1.0) / 2)
 
 
-def _apart(data: Observations, decades: Sequence[float], resolution: float) -> Observations:
+def apart(data: Observations, decades: Sequence[float], resolution: float) -> Observations:
     """The best points first, those that are farther than this, in some coordinate, from all that were taken before.
 
     Or in its logarithm where it has one: a hundredth of a box of four decades is half of its logarithm.

@@ -13,7 +13,7 @@ from eign.arrays import Array
 from eign.data import Observations
 from eign.models.derivative_kernels import SELECTABLE
 from eign.strategies.auto.settings import SETTINGS, are_many
-from eign.strategies.design import initial_proposal
+from eign.strategies.design import design_point, initial_proposal
 from eign.strategies.options import Option, flag, noise_level, one_of, whole
 from eign.strategies.strategy import Belief, Proposal, State, Strategy
 
@@ -33,22 +33,22 @@ class Auto(Strategy):
     def options(self) -> Mapping[str, Option]:
         """Nothing has to be set; each part can be left out, to see what it is good for."""
         return {
-            "n_init": Option(None, whole(least=0), "points of the initial design; None is 2, without gradients 3 d"),
+            "n_init": Option(None, whole(least=0), "points of the initial design; None is 1, without gradients 3 d"),
             "kernel": Option("choose", one_of("choose", *SELECTABLE), "of the model; choose takes the more likely"),
             "compress": Option(True, flag, "let the model see logarithms of y where they are more likely"),
             "logs": Option(True, flag, "let it see logarithms of positive coordinates where they are more likely"),
             "gradients": Option(True, flag, "let the model see gradients"),
             "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
             "local": Option(True, flag, "search locally around the best point"),
+            "bowl": Option(True, flag, "search from the top of a bowl, where the points show one"),
             "elsewhere": Option(True, flag, "search locally from elsewhere where the model knows no place to go"),
         }
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """A point of the design, or what the model says."""
         if _is_initial(state, data, pending) or not data.has_y.any():
-            if state.asked == 0 and are_many(state.dim) and not state.limits and state.rows is None:
-                # In many dimensions the centre is nearer to any optimum than nearly all other points are.
-                return Proposal(np.full(state.dim, 1 / 2), "initial"), state
+            if state.asked == 0 and _is_free(state):
+                return Proposal(_first_point(state), "initial"), state
             return initial_proposal(state)
         return self._steps(state).propose_one(state, data, pending)
 
@@ -61,7 +61,7 @@ class Auto(Strategy):
         return self._steps(state).estimates(state, data) if state.memory else data.y
 
     def _steps(self, state: State) -> "Steps | ConstrainedSteps":
-        return self._constrained if state.limits or state.rows is not None else self._free
+        return self._free if _is_free(state) else self._constrained
 
     @cached_property
     def _free(self) -> "Steps":
@@ -76,12 +76,25 @@ class Auto(Strategy):
         return ConstrainedSteps()
 
 
+def _first_point(state: State) -> Array:
+    """A point of the middle half of the box, where all optima are nearer; with many coordinates the centre.
+
+    Not the centre of a few: where a function is symmetric its gradient says nothing there.
+    """
+    centre = np.full(state.dim, 1 / 2)
+    return centre if are_many(state.dim) else (centre + design_point(state.seed, state.dim, 0)) / 2
+
+
+def _is_free(state: State) -> bool:
+    """Whether there are no constraints."""
+    return not state.limits and state.rows is None
+
+
 def _is_initial(state: State, data: Observations, pending: Array) -> bool:
     """Fewer points than the design has; without gradients, or with constraints, a model needs more to start with."""
     count: int | None = state.options["n_init"]
     if count is None:
         blind = len(data) > 0 and not data.has_grad.any()
-        is_free = not state.limits and state.rows is None
-        local = SETTINGS.design if is_free else SETTINGS.model.fewest + state.dim
+        local = SETTINGS.design if _is_free(state) else SETTINGS.model.fewest + state.dim
         count = SETTINGS.blind_design * state.dim if blind else local
     return len(data) + len(pending) < count

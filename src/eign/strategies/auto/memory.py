@@ -12,8 +12,11 @@ from eign.models.selection import Selection
 from eign.space import SAME_POINT, contains, nearest
 from eign.strategies.local_search import LocalSearch
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Of what is stored: to be counted up where fields change."""
+
+_LONGEST: Final = 30.0
+"""A guard: of more broken promises in a row others would have more evaluations than there are numbers for."""
 
 
 class Promise(NamedTuple):
@@ -37,6 +40,7 @@ class Memory:
         optima: Points where a search ended, or began and need not begin again, `k x d`.
         idle: Global steps that were not worth it, since the last search began.
         doubt: For each reason, how many of its promises in a row were broken, see `settled`.
+        rest: For each reason, the evaluations that others have first.
         open: Promises that are neither kept nor broken yet.
     """
 
@@ -46,11 +50,12 @@ class Memory:
     optima: tuple[list[float], ...] = ()
     idle: int = 0
     doubt: Mapping[str, float] = field(default_factory=dict)
+    rest: Mapping[str, float] = field(default_factory=dict)
     open: tuple[Promise, ...] = ()
 
-    def credit(self, reason: str) -> float:
-        """How much of a promise to believe: each broken one in a row costs a nat."""
-        return float(np.exp(-self.doubt.get(reason, 0.0)))
+    def is_resting(self, reason: str) -> bool:
+        """Whether others come first, as its last promises were broken."""
+        return self.rest.get(reason, 0.0) >= 1.0
 
     def known_optima(self, dim: int) -> Array:
         """All of them, `k x d`."""
@@ -64,17 +69,17 @@ class Memory:
                 optima.append(x.tolist())
         return replace(self, search=None, optima=tuple(optima))
 
-    def settled(self, data: Observations, pending: Array, *, weight: float) -> "Memory":
+    def settled(self, data: Observations, pending: Array) -> "Memory":
         r"""After what was told: how far promises were kept.
 
         Of a promise that was kept to the share k, doubt w is :math:`(1 - k)(w + 1)` afterwards, which counts those in a
-        row that were broken: a sum of them all would doubt most the source that is asked most, and keeps half of what
-        it promises. Every evaluation, of whatever reason, leaves the share `weight` of it.
+        row that were broken. Then others have the next :math:`2^w - 1` evaluations: a source that always fails takes
+        the logarithm of the budget, however much it promises, and one that keeps more than half never rests.
 
         Of points that were neither told nor are pending nothing is expected: they were proposed and given up.
         """
         left: list[Promise] = []
-        doubt = dict(self.doubt)
+        doubt, rest = dict(self.doubt), dict(self.rest)
         for one in self.open:
             x = np.array(one.x)
             row, distance = nearest(data.x, x)
@@ -83,9 +88,10 @@ class Memory:
                 continue
             came = float(data.y[row]) - one.best if data.has_y[row] else 0.0
             kept = min(max(came / one.gain, 0.0), 1.0) if one.gain > 0.0 else 0.0
-            doubt = {reason: weight * sum_ for reason, sum_ in doubt.items()}
             doubt[one.reason] = (1.0 - float(kept)) * (doubt.get(one.reason, 0.0) + 1.0)
-        return replace(self, doubt=doubt, open=tuple(left))
+            rest = {reason: count - 1.0 for reason, count in rest.items() if count > 1.0}
+            rest[one.reason] = 2.0 ** min(doubt[one.reason], _LONGEST) - 1.0
+        return replace(self, doubt=doubt, rest=rest, open=tuple(left))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` builds an equal object."""
@@ -97,6 +103,7 @@ class Memory:
             "optima": list(self.optima),
             "idle": self.idle,
             "doubt": dict(self.doubt),
+            "rest": dict(self.rest),
             "open": [list(one) for one in self.open],
         }
 
@@ -115,5 +122,6 @@ class Memory:
             optima=tuple(stored["optima"]),
             idle=stored["idle"],
             doubt=stored["doubt"],
+            rest=stored["rest"],
             open=tuple(Promise(*one) for one in stored["open"]),
         )

@@ -4,10 +4,11 @@
 |---|---|
 | local | a search on the function around the best point, see `local_search` |
 | global | the largest LogEI of the model, anywhere |
-| restart | a search from elsewhere: from a good point that stands alone, or far from everything |
+| restart | a search from elsewhere: from the top of a bowl, a good point that stands alone, or far from everything |
 
-Each promises a gain. A source whose promises did not come true has little credit; the unit of a local search is what it
-has gained so far, that of a global step is a standard deviation of the values as the model sees them.
+Each promises a gain. A source whose promises did not come true rests, the longer the more of them in a row; the unit of
+a local search is what it has gained so far, that of a global step is a standard deviation of the values as the model
+sees them.
 """
 
 from dataclasses import replace
@@ -19,7 +20,8 @@ import torch
 from eign.acquisition import EI, LogEI, SurrogateAcquisition
 from eign.arrays import LARGEST, Array
 from eign.data import Observations
-from eign.models.selection import SelectedModel, fitted
+from eign.models.bowl import bowl_top
+from eign.models.selection import SelectedModel, apart, fitted
 from eign.numerics.threads import single_threaded_blas
 from eign.search import maximize
 from eign.search.candidates import best_along_coordinates
@@ -65,29 +67,27 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
 
     1. A restart that is under way goes on until it ends, or has no hope. In many dimensions a jump that promises more
        comes before it.
-    2. Of the local and the global step the one that promises more, with credit, is taken.
+    2. Of the local and the global step the one that promises more is taken, unless it rests.
     3. If the global one is not worth it, the local search goes on to its end: the last digits.
-    4. There global steps are taken all the same, and now and then a restart begins.
+    4. There global steps are taken all the same, and now and then a restart begins, see `_elsewhere`.
     """
-    memory = Memory.from_json(state.memory).settled(data, pending, weight=SETTINGS.memory)
+    memory = Memory.from_json(state.memory).settled(data, pending)
     memory, near = _advanced(memory, data, pending)
     if near is not None and near.reason == "restart":
         far = _jump(state, data, pending)
-        is_near = far is None or _credited(far, memory) <= _credited(near, memory)
+        is_near = far is None or _promised(far, memory) <= _promised(near, memory)
         return _remembered(state, memory, near if is_near or far is None else far, data)
     far, start, memory, state = _looked_around(state, memory, data, pending)
     can_search = memory.search is None and _has_slopes(data)
     if can_search and state.options["local"]:
         memory, near = _begun(memory, start, data, pending)
-    if near is not None and (not _is_worth_it(far, memory) or _credited(near, memory) >= _credited(far, memory)):
+    if near is not None and (not _is_worth_it(far, memory) or _promised(near, memory) >= _promised(far, memory)):
         return _remembered(state, memory, near, data, far.gain)
     if not _is_worth_it(far, memory):
         memory = replace(memory, idle=memory.idle + 1)
-        # As many global steps as it takes to choose a model: LogEI orders places also where it expects little, but not
-        # where it expects nothing.
-        is_enough = memory.idle > data.dim + SETTINGS.model.fewest or far.gain == 0.0
-        if can_search and state.options["elsewhere"] and is_enough:
-            memory, away = _begun(memory, _new_start(data, memory, generator(state, 1)), data, pending)
+        elsewhere = _elsewhere(state, data, memory, far) if can_search and state.options["elsewhere"] else None
+        if elsewhere is not None:
+            memory, away = _begun(memory, elsewhere, data, pending)
             if away is not None:
                 return _remembered(state, memory, away, data, far.gain)
     return _remembered(state, memory, far, data, far.gain)
@@ -113,12 +113,13 @@ def _jump(state: State, data: Observations, pending: Array) -> Step | None:
     return jump(data, pending, generator(state, 2))
 
 
-def _credited(step: Step, memory: Memory) -> float:
-    return memory.credit(step.reason) * step.gain
+def _promised(step: Step, memory: Memory) -> float:
+    """The gain that counts: none of a source that rests."""
+    return 0.0 if memory.is_resting(step.reason) else step.gain
 
 
 def _is_worth_it(step: Step, memory: Memory) -> bool:
-    return _credited(step, memory) >= SETTINGS.small * step.unit
+    return _promised(step, memory) >= SETTINGS.small * step.unit
 
 
 def _remembered(
@@ -238,14 +239,42 @@ def _is_hopeless(search: LocalSearch, row: int, memory: Memory, data: Observatio
     return bool(late < early and reached[-1] + SETTINGS.hope * late * late / (early - late) < best)
 
 
+def _elsewhere(state: State, data: Observations, memory: Memory, far: Step) -> Array | None:
+    """Where a restart begins; None as long as global steps are worth a try.
+
+    At the top of a bowl at once, if nobody has looked there. Elsewhere after as many global steps as it takes to choose
+    a model: LogEI orders places also where it expects little, but not where it expects nothing; jumps order none.
+    """
+    top = _unknown_top(state, data, memory) if state.options["bowl"] else None
+    if top is not None:
+        return top
+    is_enough = memory.idle > data.dim + SETTINGS.model.fewest or far.gain == 0.0 or are_many(data.dim)
+    return _new_start(data, memory, generator(state, 1)) if is_enough else None
+
+
+def _unknown_top(state: State, data: Observations, memory: Memory) -> Array | None:
+    """The top of a bowl that the best points of all basins show, if there is one and no point is near to it."""
+    top = bowl_top(apart(data, state.decades, SETTINGS.basin))
+    known = np.concatenate([data.x, memory.known_optima(data.dim)])
+    return None if top is None or nearest(known, top)[1] < SETTINGS.basin else top
+
+
 def _new_start(data: Observations, memory: Memory, rng: np.random.Generator) -> Array:
-    """By chance the best point with neither a better one nor a known optimum nearby, or one far from all points."""
+    """By chance the best point with neither a better one nor a known optimum nearby, or one far from all points.
+
+    Of many coordinates nothing is far from the border, and nearly all of the cube is worse than the best point: there
+    it is a hop from that, reflected at the border.
+    """
     y = np.where(data.has_y, data.y, -np.inf)
+    order = np.argsort(-y, kind="stable")[: data.has_y.sum()]
     if rng.integers(2):
-        for row in np.argsort(-y, kind="stable")[: data.has_y.sum()]:
+        for row in order:
             x = data.x[row]
             is_near = np.abs(data.x - x).max(axis=1) <= SETTINGS.basin
             if not (y[is_near] > y[row]).any() and nearest(memory.known_optima(data.dim), x)[1] > SETTINGS.basin:
                 return np.array(x)
+    if are_many(data.dim):
+        hop = np.abs(data.x[order[0]] + rng.uniform(-FIRST_STEP, FIRST_STEP, data.dim))
+        return np.asarray(np.minimum(hop, 2.0 - hop))
     draws = rng.random((SETTINGS.candidates, data.dim))
     return np.array(max(draws, key=lambda x: nearest(data.x, x)[1]))

@@ -16,13 +16,11 @@ class Settings:
     """What can be tuned.
 
     Attributes:
-        design: Points of the initial design: from the better of two the first local search begins.
+        design: Points of the initial design: a gradient is enough for a local search to begin with.
         blind_design: The same for each coordinate, where no gradient was told with the first points.
         small: Standard deviations of the values, as the model sees them, below which a global gain is not worth an
             evaluation as long as there is something else. Global steps look for more than that, so that they keep away
             from the best point.
-        memory: Of the doubt in a source, the share that is left an evaluation later: a source that failed is tried
-            again.
         starts: Ascents to the largest LogEI. The model's errors are larger than what more would find.
         candidates: Points that these begin from, or restarts.
         basin: Distance in the cube within which two points are taken to lead to the same optimum.
@@ -38,10 +36,9 @@ class Settings:
             the spread.
     """
 
-    design: int = 2
+    design: int = 1
     blind_design: int = 3
     small: float = 1e-3
-    memory: float = 0.98
     starts: int = 8
     candidates: int = 256
     basin: float = 0.05

@@ -188,6 +188,29 @@ def test_a_restart_begins_at_the_top_of_a_bowl_as_soon_as_nothing_else_is_expect
     assert np.abs(first[True] - top).max() < 0.15 < np.abs(first[False] - top).max()
 
 
+def test_along_few_directions_of_many_the_model_finds_what_a_search_does_not():
+    """A wave with six basins along two directions of forty."""
+    axes = ortho_group.rvs(40, random_state=2)[:2]
+
+    def along(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = wave(0.5 + axes @ (x - 0.5))
+        return value, slope @ axes
+
+    opt = Optimizer([(0.0, 1.0)] * 40, seed=0, check_gradients=False)
+    for _ in range(30):
+        x = opt.ask()
+        opt.tell(x, *along(x))
+    assert handle(opt).state.memory["rank"] == 2
+    plane = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, 201)] * 2), axis=-1).reshape(-1, 2)
+    lowest = -observe(coupled, plane).y.max()
+    assert opt.best.y < lowest + 1e-3 * abs(lowest)
+    # Estimates and pictures are of all coordinates.
+    state, data = handle(opt).state, handle(opt).data
+    chosen = strategy("auto")
+    assert np.array_equal(chosen.estimates(state, data), data.y)
+    assert chosen.belief(state, data, np.empty((0, 40))).x.shape == (40,)
+
+
 def test_in_many_dimensions_a_restart_is_a_hop_from_the_best_point():
     dim = 30
     data = Observations(design(4, dim), np.array([0.0, 3.0, 1.0, 2.0]), np.ones((4, dim)))

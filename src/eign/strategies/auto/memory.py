@@ -12,7 +12,7 @@ from eign.models.selection import Selection
 from eign.space import SAME_POINT, contains, nearest
 from eign.strategies.local_search import LocalSearch
 
-VERSION: Final = 5
+VERSION: Final = 6
 """Of what is stored: to be counted up where fields change."""
 
 _LONGEST: Final = 30.0
@@ -35,6 +35,7 @@ class Memory:
 
     Attributes:
         fit: The model's choices.
+        rank: Of how many directions the model is; 0 is of all coordinates.
         search: The local search that is under way; None if there is none.
         is_restart: Whether the search has not come to the best point yet.
         optima: Points where a search ended, or began and need not begin again, `k x d`.
@@ -45,6 +46,7 @@ class Memory:
     """
 
     fit: Selection | None = None
+    rank: int = 0
     search: LocalSearch | None = None
     is_restart: bool = False
     optima: tuple[list[float], ...] = ()
@@ -97,6 +99,7 @@ class Memory:
         """Plain data, from which `from_json` builds an equal object."""
         return {
             "version": VERSION,
+            "rank": self.rank,
             "fit": None if self.fit is None else self.fit.to_json(),
             "search": None if self.search is None else self.search.to_json(),
             "is_restart": self.is_restart,
@@ -118,6 +121,7 @@ class Memory:
         return cls(
             fit=None if stored["fit"] is None else Selection.from_json(stored["fit"]),
             search=None if stored["search"] is None else LocalSearch.from_json(stored["search"]),
+            rank=stored["rank"],
             is_restart=stored["is_restart"],
             optima=tuple(stored["optima"]),
             idle=stored["idle"],

@@ -22,6 +22,7 @@ from eign.arrays import LARGEST, Array
 from eign.data import Observations
 from eign.models.bowl import bowl_top
 from eign.models.selection import SelectedModel, apart, fitted
+from eign.models.transforms.directions import Directions, active_directions
 from eign.numerics.threads import single_threaded_blas
 from eign.search import maximize
 from eign.search.candidates import best_along_coordinates
@@ -48,13 +49,13 @@ class Steps:
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief:
         """The model in the units of y, and where a global step would look."""
-        model = _model(state, data, Memory.from_json(state.memory))
+        model = _model(state, data, _of_all_coordinates(Memory.from_json(state.memory)))
         step, target = _global_step(model.given(data, pending), state, data)
         return Belief(model, SeenAcquisition(target, model.coordinates), step.x)
 
     def estimates(self, state: State, data: Observations) -> Array:
         """The posterior mean where values scatter and there is a model; otherwise the values."""
-        memory = Memory.from_json(state.memory)
+        memory = _of_all_coordinates(Memory.from_json(state.memory))
         if memory.fit is None:
             return data.y
         as_it_is = replace(SETTINGS.model, growth=np.inf)
@@ -98,17 +99,53 @@ def _looked_around(
 ) -> tuple[Step, Array, Memory, State]:
     """The global step, the best point, and what was learned on the way."""
     if (far := _jump(state, data, pending)) is not None:
-        top = int(np.where(data.has_y, data.y, -np.inf).argmax())
-        return far, np.array(data.x[top]), memory, replace(state, noisy=False)
+        return far, _best_point(data), memory, replace(state, noisy=False)
+    if (few := _few_directions(data)) is not None:
+        return _looked_along(few, state, memory, data, pending)
+    memory = _of_all_coordinates(memory)
     model = _model(state, data, memory)
     far, _ = _global_step(model.given(data, pending), state, data)
     best = model.coordinates.undo(model.incumbent.x.numpy())
     return far, best, replace(memory, fit=model.fit), replace(state, noisy=model.noisy)
 
 
-def _jump(state: State, data: Observations, pending: Array) -> Step | None:
-    """The global step in many dimensions; None in few, or without complete gradients."""
+def _looked_along(
+    few: Directions, state: State, memory: Memory, data: Observations, pending: Array
+) -> tuple[Step, Array, Memory, State]:
+    """The same in the few directions along which a function of many coordinates changes."""
+    rank, best, seen = len(few.axes), _best_point(data), few.seen(data)
+    known = memory.fit if memory.rank == rank else None
+    along = replace(state, dim=rank, decades=[])
+    model = _model(along, seen, replace(memory, fit=known))
+    step, _ = _global_step(model.given(seen, few.coordinates(pending)), along, seen)
+    far = step._replace(x=few.lifted(step.x, best))
+    return far, best, replace(memory, fit=model.fit, rank=rank), replace(state, noisy=False)
+
+
+def _of_all_coordinates(memory: Memory) -> Memory:
+    """The memory without a model of few directions."""
+    return replace(memory, fit=None, rank=0) if memory.rank else memory
+
+
+def _best_point(data: Observations) -> Array:
+    return np.array(data.x[int(np.where(data.has_y, data.y, -np.inf).argmax())])
+
+
+def _few_directions(data: Observations) -> Directions | None:
+    """What the gradients span, if these are so few directions that the model has room for them, and there are others.
+
+    As many gradients more than directions as choose a model: a few gradients always span few directions.
+    """
     if not are_many(data.dim) or not _has_slopes(data):
+        return None
+    few = active_directions(data.grad[data.has_y], rest=SETTINGS.outside)
+    rank = len(few.axes)
+    return few if 0 < rank <= data.has_y.sum() - SETTINGS.model.fewest and not are_many(rank) else None
+
+
+def _jump(state: State, data: Observations, pending: Array) -> Step | None:
+    """The global step in many dimensions; None in few, or along few directions, or without complete gradients."""
+    if not are_many(data.dim) or not _has_slopes(data) or _few_directions(data) is not None:
         return None
     return jump(data, pending, generator(state, 2))
 
@@ -248,13 +285,18 @@ def _elsewhere(state: State, data: Observations, memory: Memory, far: Step) -> A
     top = _unknown_top(state, data, memory) if state.options["bowl"] else None
     if top is not None:
         return top
-    is_enough = memory.idle > data.dim + SETTINGS.model.fewest or far.gain == 0.0 or are_many(data.dim)
+    dim = memory.rank or data.dim
+    is_enough = memory.idle > dim + SETTINGS.model.fewest or far.gain == 0.0 or are_many(dim)
     return _new_start(data, memory, generator(state, 1)) if is_enough else None
 
 
 def _unknown_top(state: State, data: Observations, memory: Memory) -> Array | None:
     """The top of a bowl that the best points of all basins show, if there is one and no point is near to it."""
-    top = bowl_top(apart(data, state.decades, SETTINGS.basin))
+    if (few := _few_directions(data)) is None:
+        top = bowl_top(apart(data, state.decades, SETTINGS.basin))
+    else:
+        top = bowl_top(apart(few.seen(data), [], SETTINGS.basin))
+        top = None if top is None else few.lifted(top, _best_point(data))
     known = np.concatenate([data.x, memory.known_optima(data.dim)])
     return None if top is None or nearest(known, top)[1] < SETTINGS.basin else top
 

@@ -28,6 +28,7 @@ class Settings:
         hope: How many times is granted what gains that shrink like these add up to.
         line: Points along a coordinate at which LogEI is looked at, from the best point on: ten waves are seen.
         places: Points along a coordinate that a jump looks at; between them a local search finds the rest.
+        outside: Share of a gradient, in length, that may lie outside of the directions that those of all points span.
         kept: So many of the best points, and so many of the latest, make the model of a jump, which costs d n^3.
         model: Of the model. Data that have grown by a tenth are fitted again, by 12 evaluations of the posterior
             density, as the next fit goes on from there. d + 3 points are the fewest that tell kernels apart, and what
@@ -46,6 +47,7 @@ class Settings:
     hope: float = 2.0
     line: int = 33
     places: int = 129
+    outside: float = 1e-3
     kept: int = 40
     model: ModelSettings = field(default_factory=_model_settings)
 

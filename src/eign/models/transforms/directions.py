@@ -1,0 +1,69 @@
+r"""The few directions in which a function of many coordinates changes, as its gradients show them.
+
+| symbol | meaning |
+|---|---|
+| V | the directions, orthonormal, `r x d`: f(x) is about h(V x), so that gradients are :math:`V^\top h'` |
+| u | coordinates along them, :math:`1/2 + V (x - 1/2)`: those of the cube where the directions are coordinates |
+"""
+
+from typing import Final, NamedTuple, final
+
+import numpy as np
+
+from eign.arrays import Array
+from eign.data import Observations
+
+_ROUNDS: Final = 100
+_EXACT: Final = 1e-12
+
+
+@final
+class Directions(NamedTuple):
+    """The directions V, `r x d`."""
+
+    axes: Array
+
+    def coordinates(self, x: Array) -> Array:
+        """Of points `... x d`: u, `... x r`."""
+        return np.asarray((x - 0.5) @ self.axes.T + 0.5)
+
+    def seen(self, data: Observations) -> Observations:
+        """Observations along the directions, without those that lie outside of the cube of u."""
+        u = self.coordinates(data.x)
+        seen = Observations(u, data.y, data.grad @ self.axes.T)
+        return seen[np.flatnonzero(((u >= 0.0) & (u <= 1.0)).all(axis=1))]
+
+    def lifted(self, u: Array, start: Array) -> Array:
+        """The point of the cube with these coordinates that is near to a start, `r, d -> d`.
+
+        By turns the nearest point with these coordinates and the nearest point of the cube: if no point has them, the
+        last one misses them by little.
+        """
+        x = start
+        for _ in range(_ROUNDS):
+            missing = u - self.coordinates(x)
+            if np.abs(missing).max() <= _EXACT:
+                break
+            x = np.clip(x + missing @ self.axes, 0.0, 1.0)
+        return x
+
+
+def active_directions(gradients: Array, *, rest: float) -> Directions:
+    """What gradients `n x d` span, up to this share of each of them.
+
+    In the order of the rows, so that directions stay what they are as further gradients come.
+
+    >>> active_directions(np.array([[0.0, 2.0, 0.0], [0.0, 1.0, 1e-9], [3.0, 1.0, 0.0]]), rest=1e-6).axes.tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    axes = np.empty((0, gradients.shape[1]))
+    for gradient in gradients:
+        largest = np.abs(gradient).max()
+        if not 0.0 < largest < np.inf:
+            continue
+        unit = gradient / largest / np.linalg.norm(gradient / largest)
+        left = unit - (axes @ unit) @ axes
+        if np.linalg.norm(left) > rest:
+            left = left - (axes @ left) @ axes  # once more: rounding of the first time
+            axes = np.vstack([axes, left / np.linalg.norm(left)])
+    return Directions(axes)

@@ -1,4 +1,4 @@
-"""The judge's report in many dimensions: a line for each problem, and the bars."""
+"""The judge's report in many dimensions: a line for each problem and budget, and the bars."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,23 +26,25 @@ _TUNING_SEEDS: Final = 2
 @final
 @dataclass(frozen=True)
 class Sheet:
-    """What is known about one problem.
+    """What is known about one problem with one budget.
 
     Attributes:
         case: The problem.
+        budget: One of its budgets, the end of what is compared.
         label: The method that is judged.
-        runs: On the seeds that are scored, by method; those without runs are left out.
+        runs: On the seeds that are scored, by method; those without runs of this length are left out.
         tuning: On the tuning seeds.
     """
 
     case: Case
+    budget: int
     label: str
     runs: Mapping[str, MethodRuns]
     tuning: Mapping[str, MethodRuns]
 
     def regrets(self, runs: MethodRuns, evaluation: int | None = None) -> dict[int, float]:
         """By seed, in the units of the problem."""
-        found = runs.at(self.case.budget if evaluation is None else evaluation)
+        found = runs.at(self.budget if evaluation is None else evaluation)
         return {
             seed: float(np.maximum(0.0, self.case.optimum(instance_of(seed)) - value)) for seed, value in found.items()
         }
@@ -74,7 +76,7 @@ class Sheet:
     @property
     def is_early(self) -> bool:
         """Whether the mean regret at half of the budget is at most the rival's at the end."""
-        found = self.differences(self.case.budget // 2)
+        found = self.differences(self.budget // 2)
         return bool(len(found)) and float(found.mean()) <= 0.0
 
     def mean(self, label: str | None, evaluation: int | None = None) -> str:
@@ -85,17 +87,23 @@ class Sheet:
 
 
 def make_sheets(results: Records, method: MethodSpec, seeds: str) -> list[Sheet]:
-    """One sheet for each problem."""
+    """One sheet for each problem and budget; a run counts at the budgets that it has reached."""
     known = {method.label: method} | {rival.label: rival for rival in RIVALS if rival.label != method.label}
     problems = tuple(case.spec for case in CASES.values())
     experiment = Experiment("many", "Many dimensions", problems, tuple(known.values()))
     found = {name: collect(results, experiment, wanted) for name, wanted in SEEDS.items()}
 
-    def runs(case: Case, name: str) -> dict[str, MethodRuns]:
-        finished = {label: [r for r in found[name][case.name, label] if r.finished] for label in known}
-        return {label: MethodRuns.of(records, case.budget) for label, records in finished.items() if records}
+    def runs(case: Case, budget: int, name: str) -> dict[str, MethodRuns]:
+        goal = case.spec.goal._replace(budget=budget)
+        cut = {label: [record.up_to(goal) for record in found[name][case.name, label]] for label in known}
+        finished = {label: [record for record in records if record.finished] for label, records in cut.items()}
+        return {label: MethodRuns.of(records, budget) for label, records in finished.items() if records}
 
-    return [Sheet(case, method.label, runs(case, seeds), runs(case, "tuning")) for case in CASES.values()]
+    return [
+        Sheet(case, budget, method.label, runs(case, budget, seeds), runs(case, budget, "tuning"))
+        for case in CASES.values()
+        for budget in case.budgets
+    ]
 
 
 def write_report(results: Records, method: MethodSpec, seeds: str, directory: Path) -> str:
@@ -104,7 +112,7 @@ def write_report(results: Records, method: MethodSpec, seeds: str, directory: Pa
     blocks = [f"# {label} in many dimensions, {seeds} seeds", "\n".join(_LEGEND)]
     for group, title in GROUPS.items():
         blocks += [f"## {title}", as_markdown_table(_table([s for s in sheets if s.case.group == group]))]
-    blocks += ["## Rivals", "Mean regrets at the end.", as_markdown_table(_rivals_table(sheets))]
+    blocks += ["## Rivals", "Mean regrets at the last budget.", as_markdown_table(_rivals_table(sheets))]
     blocks += ["## Bars", "\n".join(bars(sheets))]
     text = "\n\n".join(blocks) + "\n"
     directory.mkdir(parents=True, exist_ok=True)
@@ -114,9 +122,10 @@ def write_report(results: Records, method: MethodSpec, seeds: str, directory: Pa
 
 _LEGEND: Final = (
     "Regrets are means over the seeds, in the units of the problem; below the maximum, or below the best of long",
-    "runs where that is not known. The scale is the regret of the median best of ten Sobol points. The rival has the",
-    "smallest mean regret on the tuning instance. Not worse: the upper end of the 90 per cent interval (bootstrap over",
-    "the seeds) of the paired difference to the rival's regret at the end is below 2 per cent of the scale.",
+    "runs where that is not known. The scale is the regret of the median best of ten Sobol points. One run is read at",
+    "all budgets of its problem; seconds are of the whole run. The rival has the smallest mean regret on the tuning",
+    "instance at that budget. Not worse: the upper end of the 90 per cent interval (bootstrap over the seeds) of the",
+    "paired difference to the rival's regret at the end is below 2 per cent of the scale.",
 )
 _HEADS: Final = (
     *("problem", "d", "budget", "scale", "rival", "rival's regret", "at half", "at the end", "seeds"),
@@ -133,11 +142,11 @@ def _table(of_group: Sequence[Sheet]) -> Table:
             (
                 case.name,
                 str(case.dim),
-                str(case.budget),
+                str(sheet.budget),
                 "-" if ours is None else f"{sheet.scale:.3g}",
                 published or sheet.rival or "-",
                 "-" if published else sheet.mean(sheet.rival),
-                sheet.mean(sheet.label, case.budget // 2),
+                sheet.mean(sheet.label, sheet.budget // 2),
                 sheet.mean(sheet.label),
                 "-" if ours is None else str(len(ours.seeds)),
                 {Verdict.HOLDS: "yes", Verdict.FAILS: "no", Verdict.OPEN: "not decided", None: "-"}[sheet.not_worse()],
@@ -151,25 +160,19 @@ def _table(of_group: Sequence[Sheet]) -> Table:
 
 def _rivals_table(sheets: Sequence[Sheet]) -> Table:
     labels = list(dict.fromkeys([sheets[0].label, *(rival.label for rival in RIVALS)]))
-    there = [sheet for sheet in sheets if sheet.runs]
+    there = [sheet for sheet in sheets if sheet.runs and sheet.budget == sheet.case.budgets[-1]]
     rows = [(sheet.case.name, *(sheet.mean(label) for label in labels)) for sheet in there]
     return Table("", ("problem", *labels), tuple(rows))
 
 
 def bars(sheets: Sequence[Sheet]) -> list[str]:
     """What is asked of a default method in many dimensions: met or missed."""
-    label = sheets[0].label
-    judged = [sheet for sheet in sheets if label in sheet.runs and sheet.case.published is None and sheet.rival]
-    wanted = [sheet for sheet in sheets if sheet.case.published is None]
-    complete = len(judged) == len(wanted) and all(len(sheet.runs[label].seeds) >= LEAST_SEEDS for sheet in judged)
-    lines = []
-    if judged:
-        behind = [sheet.case.name for sheet in judged if sheet.not_worse() is not Verdict.HOLDS]
-        early = sum(sheet.is_early for sheet in judged)
-        words = f"not worse than the rival on {len(judged) - len(behind)} of {len(judged)} problems"
-        lines.append(_bar(not behind, complete, words + (f" (not so: {', '.join(behind)})" if behind else "")))
-        words = f"at half of the budget the rival's final regret on {early} of {len(judged)}"
-        lines.append(_bar(early >= EARLY_SHARE * len(judged), complete, words))
+    label, by_length = sheets[0].label, dict[str, list[Sheet]]()
+    for sheet in sheets:
+        if sheet.case.published is None:
+            length = "" if sheet.budget == sheet.case.budgets[0] else f"with {sheet.budget} evaluations: "
+            by_length.setdefault(length, []).append(sheet)
+    lines = [line for length, wanted in by_length.items() for line in _rival_bars(wanted, length)]
     for sheet in sheets:
         if sheet.case.published is not None and label in sheet.runs:
             reached = float(np.mean(list(sheet.regrets(sheet.runs[label]).values())))
@@ -177,6 +180,23 @@ def bars(sheets: Sequence[Sheet]) -> list[str]:
             words = f"{sheet.case.name}: {reached:.3g}, published {sheet.case.published:g}"
             lines.append(_bar(reached < sheet.case.published, enough, words))
     return lines or ["- no runs to compare"]
+
+
+def _rival_bars(wanted: Sequence[Sheet], length: str) -> list[str]:
+    judged = [sheet for sheet in wanted if sheet.label in sheet.runs and sheet.rival]
+    if not judged:
+        return []
+    seeds = min(len(sheet.runs[sheet.label].seeds) for sheet in judged)
+    complete = len(judged) == len(wanted) and seeds >= LEAST_SEEDS
+    behind = [sheet.case.name for sheet in judged if sheet.not_worse() is not Verdict.HOLDS]
+    early = sum(sheet.is_early for sheet in judged)
+    level = f"not worse than the rival on {len(judged) - len(behind)} of {len(judged)} problems"
+    level += f" (not so: {', '.join(behind)})" if behind else ""
+    half = f"at half of the budget the rival's final regret on {early} of {len(judged)}"
+    return [
+        _bar(not behind, complete, length + level),
+        _bar(early >= EARLY_SHARE * len(judged), complete, length + half),
+    ]
 
 
 def _bar(met: bool, complete: bool, words: str) -> str:

@@ -201,3 +201,5 @@ _GROUP_5 = [
 CASES = {case.name: case for case in (*_GROUP_1, *_GROUP_2, *_GROUP_3, *_GROUP_4, *_GROUP_5)}
 COUNTED = [f"{name}{copy}" for name in list(_PAPER)[:4] for copy in ("", "-shifted")]
 """The eight problems on which runs at the global optimum are counted."""
+SHEKELS = ["shekel-4", "shekel-4-shifted", "shekel-4-rotated"]
+"""Shekel's function and its copies, which must be solved early."""

@@ -1,6 +1,6 @@
 """The judge's tables and bars in Markdown, from the runs of a results file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,35 +9,37 @@ from typing import Final, final
 import numpy as np
 
 from eign.arrays import Array
-from eign_lab.judge.cases import CASES, COUNTED, GROUPS, Case
+from eign_lab.judge.cases import CASES, CONVERGED, COUNTED, GROUPS, SHEKELS, Case
 from eign_lab.judge.contestants import RIVALS, judge_experiment
 from eign_lab.judge.scores import (
     AT_OPTIMUM,
     EARLY_SHARE,
+    FEW_DIMENSIONS,
     MEDIAN_SECONDS,
+    MEDIAN_SECONDS_BEYOND,
     MOST_SECONDS,
-    Comparison,
-    compare_regrets,
+    RUNS_AT_OPTIMUM,
+    SHEKEL_EVALUATIONS,
+    SHEKEL_RUNS,
     count_at_optimum,
-    meets_count_bar,
     meets_early_bar,
     strongest,
     third,
-    worse,
 )
+from eign_lab.judge.verdicts import Comparison, as_word, bar, compare_regrets, not_worse_bar
 from eign_lab.report.figures import save
 from eign_lab.report.profiles import draw_profiles
 from eign_lab.report.summaries import Table, as_markdown_table
 from eign_lab.runs.experiment import MethodSpec
-from eign_lab.runs.outcomes import MethodRuns
-from eign_lab.runs.store import Records, collect
-from eign_lab.statistics import evaluations_to_target
+from eign_lab.runs.outcomes import MethodRuns, finished_runs
+from eign_lab.runs.store import Records
+from eign_lab.statistics import LEAST_SEEDS, Verdict, evaluations_to_target
 
 SEEDS: Final = {"report": range(20), "tuning": range(100, 120)}
 ALL_SEEDS: Final = 20
-LEAST_SEEDS: Final = 3
-"""Tuning seeds that make a rival: one lucky run does not."""
-_PLAIN: Final = ("l-bfgs", "log-ei")
+_TUNING_SEEDS: Final = 3
+"""Runs that make a rival: one lucky run does not."""
+_PLAIN: Final = "l-bfgs"
 _RIVALS: Final = tuple(method.label for method in RIVALS)
 _MOST: Final = 0.85
 
@@ -62,87 +64,95 @@ class Sheet:
     runs: Runs
     tuning: Runs
 
-    @cached_property
-    def rival(self) -> str | None:
-        """Groups 1 and 2: the best on the tuning seeds. Others: the better of l-bfgs and LogEI on the scored seeds."""
-        if self.case.group <= 2:
-            enough = [name for name in _RIVALS if name in self.tuning and len(self.tuning[name].seeds) >= LEAST_SEEDS]
-            return strongest({name: self.regrets(self.tuning[name]) for name in enough})
-        return strongest({name: self.regrets(self.runs[name]) for name in _PLAIN if name in self.runs})
-
     @property
     def ours(self) -> MethodRuns | None:
         """The runs of the method that is judged."""
         return self.runs.get(self.label)
 
+    def regrets(self, runs: MethodRuns | None, evaluation: int | None = None) -> dict[int, float]:
+        """After so many evaluations, or at the end, by seed, as shares of the scale."""
+        found = {} if runs is None else runs.at(self.case.budget if evaluation is None else evaluation)
+        shares = {seed: (self.case.optimum - value) / self.case.scale for seed, value in found.items()}
+        return {seed: np.inf if np.isnan(share) else share for seed, share in shares.items()}
+
+    def _pair(self, label: str | None, evaluation: int | None = None) -> tuple[dict[int, float], dict[int, float]]:
+        """Regrets of the judged method after so many evaluations, and of another one at the end, on common seeds."""
+        ours, theirs = self.regrets(self.ours, evaluation), self.regrets(self.runs.get(label or ""))
+        seeds = sorted(ours.keys() & theirs.keys())
+        return {seed: ours[seed] for seed in seeds}, {seed: theirs[seed] for seed in seeds}
+
     @cached_property
-    def common_seeds(self) -> list[int]:
-        """Seeds that the method and the rival both have."""
-        pair = [self.runs[name].seeds if name in self.runs else () for name in (self.label, self.rival or "")]
-        return sorted(set(pair[0]) & set(pair[1]))
+    def _ready(self) -> list[str]:
+        """Rivals with enough runs to be chosen, and to be met."""
+        enough = [name for name, runs in self.tuning.items() if len(runs.seeds) >= _TUNING_SEEDS]
+        return [name for name in enough if name != self.label and len(self._pair(name)[0]) >= LEAST_SEEDS]
 
-    def regrets(self, runs: MethodRuns, evaluation: int | None = None, seeds: Sequence[int] | None = None) -> Array:
-        """Regrets after so many evaluations, or at the end, by seed."""
-        found = runs.at(self.case.budget if evaluation is None else evaluation)
-        values = np.array([found[seed] for seed in (sorted(found) if seeds is None else seeds)])
-        return np.asarray(self.case.optimum - np.where(np.isnan(values), -np.inf, values))
+    @cached_property
+    def rival(self) -> str | None:
+        """The smallest mean regret at the end on the tuning seeds; l-bfgs if no rival has enough runs."""
+        plain = _PLAIN if _PLAIN in self.runs and self.label != _PLAIN else None
+        return strongest({name: self.regrets(self.tuning[name]).values() for name in self._ready}) or plain
+
+    @cached_property
+    def unmet(self) -> list[str]:
+        """Rivals with too few runs to be chosen and met, ahead of the rival on the seeds that these two have."""
+
+        def known(name: str) -> dict[int, float]:
+            return self.regrets(self.tuning.get(name)) | self.regrets(self.runs.get(name))
+
+        others = [name for name in _RIVALS if name not in (self.label, self.rival, *self._ready)]
+        leads = {name: compare_regrets(known(self.rival or ""), known(name)).interval.mean for name in others}
+        return [name for name, lead in leads.items() if lead > CONVERGED]
 
     @property
-    def comparison(self) -> Comparison | None:
-        """The method against the rival at the full budget; None if they share no seed."""
-        if not self.common_seeds:
-            return None
-        ours, theirs = (self._common(name) for name in (self.label, self.rival or ""))
-        return compare_regrets(ours, theirs, self.case.scale)
+    def is_settled(self) -> bool:
+        """Whether the runs are enough for a verdict, and no stronger rival lacks some."""
+        return len(self._pair(self.rival)[0]) >= LEAST_SEEDS and not self.unmet
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The method against the rival at the full budget."""
+        return compare_regrets(*self._pair(self.rival))
 
     @property
-    def early(self) -> bool | None:
+    def early(self) -> Verdict | None:
         """Whether the bar at a third of the budget is met; None if it cannot be said."""
-        if not self.common_seeds:
+        ours, theirs = self._pair(self.rival, third(self.case.budget))
+        if not ours:
             return None
-        early = self._common(self.label, third(self.case.budget))
-        return meets_early_bar(early, self._common(self.rival or ""), self.case.scale)
-
-    def _common(self, label: str, evaluation: int | None = None) -> Array:
-        return self.regrets(self.runs[label], evaluation, self.common_seeds)
+        return Verdict.HOLDS if meets_early_bar(ours.values(), theirs.values()) else Verdict.FAILS
 
     def share(self, label: str | None, evaluation: int | None = None) -> str:
-        """The mean regret of a method after so many evaluations as a share of the scale."""
-        if label is None or label not in self.runs:
-            return "-"
-        return f"{float(self.regrets(self.runs[label], evaluation).mean()) / self.case.scale:.2g}"
+        """The mean regret of a method after so many evaluations."""
+        found = list(self.regrets(self.runs.get(label or ""), evaluation).values())
+        return f"{np.mean(found):.2g}" if found else "-"
 
-    def at_optimum(self) -> int:
+    def at_optimum(self, evaluation: int | None = None) -> int:
         """Runs of the method at the global optimum."""
-        return 0 if self.ours is None else count_at_optimum(self.regrets(self.ours), self.case.scale)
+        return count_at_optimum(self.regrets(self.ours, evaluation).values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the method has all its runs."""
+        return self.ours is not None and len(self.ours.seeds) == ALL_SEEDS
 
 
 def make_sheets(results: Records, method: MethodSpec, seeds: str) -> list[Sheet]:
     """One sheet for each problem."""
     known = {method.label: method} | {rival.label: rival for rival in RIVALS if rival.label != method.label}
     experiment = judge_experiment(list(known.values()), problems=CASES)
-    by_seeds = {
-        name: {key: [r for r in records if r.finished] for key, records in collect(results, experiment, wanted).items()}
-        for name, wanted in SEEDS.items()
-    }
-
-    def runs(case: Case, name: str) -> Runs:
-        found = {label: by_seeds[name][case.name, label] for label in known}
-        return {label: MethodRuns.of(records, case.budget) for label, records in found.items() if records}
-
-    return [Sheet(case, method.label, runs(case, seeds), runs(case, "tuning")) for case in CASES.values()]
+    runs = {name: finished_runs(results, experiment, wanted) for name, wanted in SEEDS.items()}
+    return [Sheet(case, method.label, runs[seeds][name], runs["tuning"][name]) for name, case in CASES.items()]
 
 
 def write_report_card(results: Records, method: MethodSpec, seeds: str, directory: Path) -> str:
     """The report; written with the profiles into the directory."""
     sheets, label = make_sheets(results, method, seeds), method.label
-    compared = {sheet.case.name: found for sheet in sheets if (found := sheet.comparison) is not None}
-    is_worse = worse(compared) if compared else {}
     blocks = [f"# {label} on the {seeds} seeds", "\n".join(_LEGEND)]
     for group, title in GROUPS.items():
         of_group = [sheet for sheet in sheets if sheet.case.group == group]
-        blocks += [f"## Group {group}: {title}", as_markdown_table(_table(of_group, is_worse))]
-    blocks += ["## Bars", "\n".join(_bars(sheets, is_worse)), _TRIALS]
+        blocks += [f"## Group {group}: {title}", as_markdown_table(_table(of_group))]
+    blocks += ["## Bars", "\n".join(bars(sheets)), _TRIALS]
     text, stem = "\n\n".join(blocks) + "\n", f"{label.replace(' ', '-')}-{seeds}"
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{stem}.md").write_text(text, encoding="utf-8")
@@ -156,24 +166,27 @@ _TRIALS: Final = "What was tried where a bar is missed, and why: [notes/auto_tri
 
 _LEGEND: Final = (
     "Regrets are means over the seeds as shares of the scale: the optimum minus the median over 20 seeds of the best",
-    "of 3 d Sobol points. The rival has the smallest mean regret on the tuning seeds (groups 1 and 2), or is the",
-    "better of l-bfgs and LogEI (groups 3 to 5). Deficit: the method's final mean regret minus the rival's, paired by",
-    "seed. With noise, the regret is that of the point whose noisy value was the highest, without the noise. A run",
-    "ends once its regret is below 1e-6 of the scale: without noise it cannot rise, so no bar can change.",
+    "of 3 d Sobol points. The rival has the smallest mean regret on the tuning seeds, of those with at least 3 tuning",
+    "seeds and 10 of the seeds that are scored; if there is none, it is l-bfgs. Deficit: the method's final mean",
+    "regret minus the rival's, paired by seed. Upper end: of its 90 per cent interval (bootstrap over the seeds). Not",
+    "worse: the upper end is below 2 per cent, with at least 10 seeds. With noise, the regret is that of the point",
+    "whose noisy value was the highest, without the noise. A run ends once its regret is below 1e-6 of the scale:",
+    "without noise it cannot rise, so no bar can change. Medians of times are over whole runs: the bar of 40 ms is",
+    "for all problems of up to 6 dimensions (100 to 150 evaluations), that of 150 ms for all others (7 to 14",
+    "dimensions, up to 500).",
 )
 
 
 _HEADS: Final = (
     *("problem", "budget", "scale", "rival", "rival at the end", "l-bfgs at 1/3", "at 1/3", "at the end"),
-    *("early bar", "deficit", "p", "worse", "at optimum", "median, max s"),
+    *("early bar", "deficit", "upper end", "not worse", "at optimum", "median, max s"),
 )
 
 
-def _table(of_group: Sequence[Sheet], is_worse: Mapping[str, bool]) -> Table:
+def _table(of_group: Sequence[Sheet]) -> Table:
     rows = []
     for sheet in of_group:
-        case, found, ours = sheet.case, sheet.comparison, sheet.ours
-        tested = (f"{found.deficit:+.2g}", f"{found.p:.2g}", _word(is_worse[case.name])) if found else ("-", "-", "-")
+        case, ours, (interval, not_worse) = sheet.case, sheet.ours, sheet.comparison
         cells = (
             case.name,
             str(case.budget),
@@ -183,8 +196,9 @@ def _table(of_group: Sequence[Sheet], is_worse: Mapping[str, bool]) -> Table:
             sheet.share("l-bfgs", third(case.budget)),
             sheet.share(sheet.label, third(case.budget)),
             sheet.share(sheet.label),
-            _word(sheet.early) if case.group <= 2 else "",
-            *tested,
+            as_word(sheet.early) if case.group <= 2 else "",
+            *("-" if not_worse is None else f"{end:+.2g}" for end in (interval.mean, interval.high)),
+            as_word(not_worse),
             "-" if ours is None else f"{sheet.at_optimum()}/{len(ours.seeds)}",
             "-" if ours is None else f"{ours.median_seconds:.2g}, {_longest(ours):.2g}",
         )
@@ -193,58 +207,59 @@ def _table(of_group: Sequence[Sheet], is_worse: Mapping[str, bool]) -> Table:
 
 
 def _longest(runs: MethodRuns) -> float:
-    return max(timing.longest for timing in runs.timings)
+    return _most(timing.longest for timing in runs.timings)
 
 
-def _bars(sheets: Sequence[Sheet], is_worse: Mapping[str, bool]) -> list[str]:
+def _most(seconds: Iterable[float]) -> float:
+    return max((value for value in seconds if not np.isnan(value)), default=np.inf)
+
+
+def bars(sheets: Sequence[Sheet]) -> list[str]:
+    """What is asked of the default method: met or missed."""
     paper = [sheet for sheet in sheets if sheet.case.group <= 2]
-    met = sum(sheet.early is True for sheet in paper)
+    early = sum(sheet.early is Verdict.HOLDS for sheet in paper)
     counted = [sheet for sheet in sheets if sheet.case.name in COUNTED]
-    counts = [sheet.at_optimum() for sheet in counted]
-    ours = [sheet.ours for sheet in sheets if sheet.ours is not None]
-    slowest = max((runs.median_seconds for runs in ours), default=np.inf)
-    longest = max(map(_longest, ours), default=np.inf)
+    found = sum(sheet.at_optimum() for sheet in counted)
+    shekels = [sheet for sheet in sheets if sheet.case.name in SHEKELS]
+    soon = {sheet.case.name: sheet.at_optimum(SHEKEL_EVALUATIONS) for sheet in shekels}
+    unmet = [f"{', '.join(sheet.unmet)} on {sheet.case.name}" for sheet in sheets if sheet.unmet]
     return [
-        _bar(
-            met >= EARLY_SHARE * len(paper),
-            all(len(sheet.common_seeds) == ALL_SEEDS for sheet in paper),
-            f"at a third of the budget on {met} of {len(paper)}",
+        bar(
+            early >= EARLY_SHARE * len(paper),
+            all(sheet.is_settled for sheet in paper),
+            f"at a third of the budget on {early} of {len(paper)}",
         ),
-        *(_not_worse(sheets, is_worse, groups) for groups in ((1, 2), (3, 4, 5))),
-        _bar(
-            meets_count_bar(counts),
-            all(_is_complete(sheet) for sheet in counted),
-            f"global optimum in {sum(counts)} runs, at least {min(counts)} on each of the eight",
+        not_worse_bar(
+            {sheet.case.name: sheet.comparison.not_worse for sheet in sheets},
+            all(sheet.is_settled for sheet in sheets),
         ),
-        _bar(
-            slowest < MEDIAN_SECONDS and longest < MOST_SECONDS,
-            all(_is_complete(sheet) for sheet in sheets),
-            f"median suggestion at most {slowest:.2g} s on every problem, longest {longest:.2g} s",
+        bar(
+            found >= RUNS_AT_OPTIMUM,
+            all(sheet.is_complete for sheet in counted),
+            f"global optimum in {found} of {ALL_SEEDS * len(counted)} runs",
         ),
+        bar(
+            min(soon.values(), default=0) >= SHEKEL_RUNS,
+            all(sheet.is_complete for sheet in shekels),
+            f"optimum after {SHEKEL_EVALUATIONS} evaluations: "
+            + ", ".join(f"{name} {count}/{ALL_SEEDS}" for name, count in soon.items()),
+        ),
+        *_time_bars(sheets),
+        *([f"- ahead of the rival, with too few runs to be met: {'; '.join(unmet)}"] if unmet else []),
     ]
 
 
-def _is_complete(sheet: Sheet) -> bool:
-    return sheet.ours is not None and len(sheet.ours.seeds) == ALL_SEEDS
-
-
-def _not_worse(sheets: Sequence[Sheet], is_worse: Mapping[str, bool], groups: tuple[int, ...]) -> str:
-    chosen = [sheet for sheet in sheets if sheet.case.group in groups]
-    names = [sheet.case.name for sheet in chosen]
-    bad = [name for name in names if is_worse.get(name)]
-    whose = "the rival" if 1 in groups else "the better of l-bfgs and LogEI"
-    words = f"groups {groups[0]} to {groups[-1]}: worse than {whose} on {len(bad)} of {len(names)}"
-    # Few seeds cannot show that a method is worse.
-    complete = all(len(sheet.common_seeds) == ALL_SEEDS for sheet in chosen)
-    return _bar(not bad, complete, words + (f" ({', '.join(bad)})" if bad else ""))
-
-
-def _bar(met: bool, complete: bool, words: str) -> str:
-    return f"- **{'met' if met else 'missed'}**{'' if complete else ' so far, runs are missing'}: {words}"
-
-
-def _word(truth: bool | None) -> str:
-    return {True: "yes", False: "no", None: "-"}[truth]
+def _time_bars(sheets: Sequence[Sheet]) -> list[str]:
+    complete, lines = all(sheet.is_complete for sheet in sheets), []
+    judged = [(sheet.case, sheet.ours) for sheet in sheets if sheet.ours is not None]
+    for few, limit in ((True, MEDIAN_SECONDS), (False, MEDIAN_SECONDS_BEYOND)):
+        medians = {case.name: runs.median_seconds for case, runs in judged if (case.dim <= FEW_DIMENSIONS) is few}
+        slow = [f"{name} {1000 * median:.0f}" for name, median in medians.items() if median > limit]
+        where = f"{'up to' if few else 'beyond'} {FEW_DIMENSIONS} dimensions"
+        words = f"median suggestion at most {1000 * limit:.0f} ms {where}"
+        lines.append(bar(bool(medians) and not slow, complete, words, except_on=slow))
+    longest = _most(_longest(runs) for _, runs in judged)
+    return [*lines, bar(longest <= MOST_SECONDS, complete, f"longest suggestion {longest:.2g} s")]
 
 
 def _costs(sheets: Sequence[Sheet]) -> dict[str, Array]:

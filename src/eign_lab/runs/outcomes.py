@@ -121,6 +121,16 @@ class ExperimentOutcome:
         return float(np.nansum([timing.total for runs in shown for timing in runs.timings])) / 3600.0
 
 
+def finished_runs(results: Records, experiment: Experiment, seeds: Iterable[int]) -> dict[str, dict[str, MethodRuns]]:
+    """All finished runs by the labels of problem and method; methods without one are left out."""
+    runs: dict[str, dict[str, MethodRuns]] = {problem.label: {} for problem in experiment.problems}
+    budgets = {problem.label: problem.budget for problem in experiment.problems}
+    for (problem, method), records in collect(results, experiment, seeds).items():
+        if finished := [record for record in records if record.finished]:
+            runs[problem][method] = MethodRuns.of(finished, budgets[problem])
+    return runs
+
+
 def gather(results: Records, experiment: Experiment, *, every_seed: bool = False) -> ExperimentOutcome:
     """The outcome of an experiment, from as many of its runs as there are.
 

@@ -12,6 +12,7 @@ from eign_lab.judge.bbob.contestants import DESCENTS, RIVALS
 from eign_lab.judge.bbob.ecdf import area_under, runtimes_to_targets, share_reached
 from eign_lab.judge.bbob.figure import draw_distributions
 from eign_lab.judge.bbob.suite import DIMENSIONS, FUNCTIONS, GROUPS, INSTANCES, TASKS, Task, budget
+from eign_lab.judge.verdicts import bar
 from eign_lab.report.figures import save
 from eign_lab.report.summaries import Table, as_markdown_table
 from eign_lab.runs.experiment import Experiment, MethodSpec
@@ -118,7 +119,7 @@ def write_report(results: Records, method: MethodSpec, instances: str, directory
     for sheet in sheets:
         heading = f"## {sheet.d} dimensions, {budget(sheet.d)} evaluations, {len(sheet.runtimes[label])} runs"
         blocks += [heading, as_markdown_table(_methods_table(sheet))]
-    blocks += ["## Bars", "\n".join(bar for sheet in sheets for bar in bars(sheet))]
+    blocks += ["## Bars", "\n".join(line for sheet in sheets for line in bars(sheet))]
     blocks += ["## Functions", _FUNCTIONS_LEGEND, as_markdown_table(_functions_table(sheets))]
     text, stem = "\n\n".join(blocks) + "\n", f"{label.replace(' ', '-')}-{instances}"
     directory.mkdir(parents=True, exist_ok=True)
@@ -164,7 +165,7 @@ def bars(sheet: Sheet) -> list[str]:
     """What is asked of a default method, in one dimension: met or missed."""
     if not sheet.rivals:
         return [f"- {sheet.d}-d: no rival has these runs"]
-    label, missing = sheet.label, "" if sheet.is_complete else " so far, runs are missing"
+    label = sheet.label
     fastest = max(sheet.rivals, key=sheet.area)
     furthest = max(sheet.rivals, key=sheet.end)
     ratio = sheet.area(label) / sheet.area(fastest)
@@ -179,7 +180,7 @@ def bars(sheet: Sheet) -> list[str]:
     if (descents := [name for name in DESCENTS if name in sheet.rivals]) and not np.isnan(own):
         best = max(sheet.end(name, GROUPS[_ILL]) for name in descents)
         found.append((own >= best, f"{_ILL} functions at the end {own:.3f}, L-BFGS-B {best:.3f}"))
-    return [f"- **{'met' if met else 'missed'}**{missing}: {sheet.d}-d, {words}" for met, words in found]
+    return [bar(met, sheet.is_complete, f"{sheet.d}-d, {words}") for met, words in found]
 
 
 def _functions_table(sheets: Sequence[Sheet]) -> Table:

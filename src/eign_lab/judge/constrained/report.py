@@ -8,15 +8,15 @@ from typing import Final, final
 
 import numpy as np
 
-from eign.arrays import Array
 from eign_lab.judge.constrained.cases import CASES, GROUPS, SEEDS, Case
 from eign_lab.judge.constrained.contestants import RIVALS
-from eign_lab.judge.scores import DEFICIT, strongest, third
+from eign_lab.judge.scores import strongest, third
+from eign_lab.judge.verdicts import as_word, bar, compare_regrets, not_worse_bar
 from eign_lab.report.summaries import Table, as_markdown_table
 from eign_lab.runs.experiment import Experiment, MethodSpec
-from eign_lab.runs.outcomes import MethodRuns
-from eign_lab.runs.store import Records, collect
-from eign_lab.statistics import LEAST_SEEDS, Verdict, bootstrap_interval, judge_not_worse
+from eign_lab.runs.outcomes import MethodRuns, finished_runs
+from eign_lab.runs.store import Records
+from eign_lab.statistics import LEAST_SEEDS, NOT_WORSE, Verdict
 
 FEASIBLE_SHARE: Final = 0.95
 """The bar: runs with a feasible point, among those where any rival has one."""
@@ -64,10 +64,10 @@ class Sheet:
         }
         early = third(self.case.budget)
 
-        def score(runs: MethodRuns) -> Array:
+        def score(runs: MethodRuns) -> list[float]:
             # Of rivals that all arrive, the one that was there first: a hundredth of the early regret decides.
             last, first = self.regrets(runs), self.regrets(runs, early)
-            return np.array([last[seed] + 0.01 * first[seed] for seed in last])
+            return [last[seed] + 0.01 * first[seed] for seed in last]
 
         return strongest({name: score(runs) for name, runs in enough.items()})
 
@@ -76,11 +76,7 @@ class Sheet:
         if self.rival is None or self.label not in self.runs:
             return None
         ours, theirs = self.regrets(self.runs[self.label], evaluation), self.regrets(self.runs[self.rival])
-        seeds = sorted(ours.keys() & theirs.keys())
-        if not seeds:
-            return None
-        interval = bootstrap_interval(np.array([ours[seed] - theirs[seed] for seed in seeds]))
-        return judge_not_worse(interval, DEFICIT, seeds=len(seeds))
+        return compare_regrets(ours, theirs).not_worse
 
     def feasible(self, label: str) -> set[int]:
         """Seeds whose runs have a feasible point at the end."""
@@ -105,13 +101,8 @@ def make_sheets(results: Records, method: MethodSpec, seeds: str) -> list[Sheet]
     known = {method.label: method} | {rival.label: rival for rival in RIVALS if rival.label != method.label}
     problems = tuple(case.spec for case in CASES.values())
     experiment = Experiment("constrained", "All constrained problems", problems, tuple(known.values()))
-    found = {name: collect(results, experiment, wanted) for name, wanted in SEEDS.items()}
-
-    def runs(case: Case, name: str) -> dict[str, MethodRuns]:
-        finished = {label: [r for r in found[name][case.name, label] if r.finished] for label in known}
-        return {label: MethodRuns.of(records, case.budget) for label, records in finished.items() if records}
-
-    return [Sheet(case, method.label, runs(case, seeds), runs(case, "tuning")) for case in CASES.values()]
+    runs = {name: finished_runs(results, experiment, wanted) for name, wanted in SEEDS.items()}
+    return [Sheet(case, method.label, runs[seeds][name], runs["tuning"][name]) for name, case in CASES.items()]
 
 
 def write_report(results: Records, method: MethodSpec, seeds: str, directory: Path) -> str:
@@ -161,8 +152,8 @@ def _table(of_group: Sequence[Sheet]) -> Table:
                 sheet.mean(sheet.label, third(case.budget)),
                 sheet.mean(sheet.label),
                 "-" if ours is None else f"{len(sheet.feasible(sheet.label))}/{len(ours.seeds)}",
-                _word(sheet.not_worse()),
-                _word(sheet.not_worse(third(case.budget))),
+                as_word(sheet.not_worse()),
+                as_word(sheet.not_worse(third(case.budget))),
                 "-" if ours is None else f"{1000 * ours.median_seconds:.2g}",
             )
         )
@@ -180,7 +171,7 @@ def _rivals_table(sheets: Sequence[Sheet]) -> Table:
             [np.mean(list(sheet.regrets(sheet.runs[label], at(sheet)).values())) for sheet in having]
             for at in (lambda sheet: third(sheet.case.budget), lambda sheet: sheet.case.budget)
         )
-        solved = sum(value < DEFICIT for value in last)
+        solved = sum(value < NOT_WORSE for value in last)
         feasible = sum(len(sheet.feasible(label)) for sheet in having)
         rows.append(
             (label, f"{feasible}/{count}", f"{np.mean(early):.3f}", f"{np.mean(last):.3f}", f"{solved}/{len(having)}")
@@ -198,28 +189,13 @@ def bars(sheets: Sequence[Sheet]) -> list[str]:
     somewhere = [sheet.feasible_somewhere & set(sheet.runs[label].seeds) for sheet in judged]
     ours = sum(len(sheet.feasible(label) & seeds) for sheet, seeds in zip(judged, somewhere, strict=True))
     possible = max(1, sum(map(len, somewhere)))
-    full = {sheet.case.name: sheet.not_worse() for sheet in judged}
     early = [sheet.not_worse(third(sheet.case.budget)) is Verdict.HOLDS for sheet in judged]
-    behind = [name for name, verdict in full.items() if verdict is not Verdict.HOLDS]
     return [
-        _bar(ours >= FEASIBLE_SHARE * possible, complete, f"feasible in {ours} of {possible} runs where any rival is"),
-        _bar(
-            not behind,
-            complete,
-            f"not worse than the rival on {len(full) - len(behind)} of {len(full)} problems"
-            + (f" (not so: {', '.join(behind)})" if behind else ""),
-        ),
-        _bar(
+        bar(ours >= FEASIBLE_SHARE * possible, complete, f"feasible in {ours} of {possible} runs where any rival is"),
+        not_worse_bar({sheet.case.name: sheet.not_worse() for sheet in judged}, complete),
+        bar(
             sum(early) >= EARLY_SHARE * len(early),
             complete,
             f"with a third of the budget not worse than the rival with all on {sum(early)} of {len(early)}",
         ),
     ]
-
-
-def _bar(met: bool, complete: bool, words: str) -> str:
-    return f"- **{'met' if met else 'missed'}**{'' if complete else ' so far, runs are missing'}: {words}"
-
-
-def _word(verdict: Verdict | None) -> str:
-    return {Verdict.HOLDS: "yes", Verdict.FAILS: "no", Verdict.OPEN: "not decided", None: "-"}[verdict]

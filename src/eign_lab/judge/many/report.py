@@ -8,15 +8,15 @@ from typing import Final, final
 
 import numpy as np
 
-from eign.arrays import Array
 from eign_lab.judge.many.cases import CASES, GROUPS, SEEDS, Case, instance_of
 from eign_lab.judge.many.contestants import RIVALS
-from eign_lab.judge.scores import DEFICIT, strongest
+from eign_lab.judge.scores import strongest
+from eign_lab.judge.verdicts import Comparison, as_word, bar, compare_regrets, not_worse_bar
 from eign_lab.report.summaries import Table, as_markdown_table
 from eign_lab.runs.experiment import Experiment, MethodSpec
 from eign_lab.runs.outcomes import MethodRuns
 from eign_lab.runs.store import Records, collect
-from eign_lab.statistics import LEAST_SEEDS, Verdict, bootstrap_interval, judge_not_worse
+from eign_lab.statistics import LEAST_SEEDS
 
 EARLY_SHARE: Final = 0.5
 """The bar: problems on which half of the budget is enough for what the best rival reaches with all of it."""
@@ -59,25 +59,19 @@ class Sheet:
         """The smallest mean regret at the end on the tuning seeds."""
         enough = {name: runs for name, runs in self.tuning.items() if name != self.label and name in self.runs}
         enough = {name: runs for name, runs in enough.items() if len(runs.seeds) >= _TUNING_SEEDS}
-        return strongest({name: np.array(list(self.regrets(runs).values())) for name, runs in enough.items()})
+        return strongest({name: self.regrets(runs).values() for name, runs in enough.items()})
 
-    def differences(self, evaluation: int | None = None) -> Array:
-        """Regrets after so many evaluations minus the rival's at the end, as shares of the scale, for common seeds."""
+    def compare(self, evaluation: int | None = None) -> Comparison:
+        """The method after so many evaluations with the rival at the end."""
         if self.rival is None or self.label not in self.runs:
-            return np.empty(0)
+            return compare_regrets({}, {})
         ours, theirs = self.regrets(self.runs[self.label], evaluation), self.regrets(self.runs[self.rival])
-        return np.array([(ours[seed] - theirs[seed]) / self.scale for seed in sorted(ours.keys() & theirs.keys())])
-
-    def not_worse(self) -> Verdict | None:
-        """Than the rival at the end; None if they share no seed."""
-        found = self.differences()
-        return judge_not_worse(bootstrap_interval(found), DEFICIT, seeds=len(found)) if len(found) else None
+        return compare_regrets(ours, theirs, self.scale)
 
     @property
     def is_early(self) -> bool:
         """Whether the mean regret at half of the budget is at most the rival's at the end."""
-        found = self.differences(self.budget // 2)
-        return bool(len(found)) and float(found.mean()) <= 0.0
+        return self.compare(self.budget // 2).interval.mean <= 0.0
 
     def mean(self, label: str | None, evaluation: int | None = None) -> str:
         """The mean regret of a method, in words."""
@@ -149,7 +143,7 @@ def _table(of_group: Sequence[Sheet]) -> Table:
                 sheet.mean(sheet.label, sheet.budget // 2),
                 sheet.mean(sheet.label),
                 "-" if ours is None else str(len(ours.seeds)),
-                {Verdict.HOLDS: "yes", Verdict.FAILS: "no", Verdict.OPEN: "not decided", None: "-"}[sheet.not_worse()],
+                as_word(sheet.compare().not_worse),
                 "yes" if sheet.is_early else "no",
                 "-" if ours is None else f"{1000 * ours.median_seconds:.0f}",
                 "-" if ours is None else f"{max(timing.longest for timing in ours.timings):.2f}",
@@ -178,7 +172,7 @@ def bars(sheets: Sequence[Sheet]) -> list[str]:
             reached = float(np.mean(list(sheet.regrets(sheet.runs[label]).values())))
             enough = len(sheet.runs[label].seeds) >= LEAST_SEEDS
             words = f"{sheet.case.name}: {reached:.3g}, published {sheet.case.published:g}"
-            lines.append(_bar(reached < sheet.case.published, enough, words))
+            lines.append(bar(reached < sheet.case.published, enough, words))
     return lines or ["- no runs to compare"]
 
 
@@ -188,16 +182,9 @@ def _rival_bars(wanted: Sequence[Sheet], length: str) -> list[str]:
         return []
     seeds = min(len(sheet.runs[sheet.label].seeds) for sheet in judged)
     complete = len(judged) == len(wanted) and seeds >= LEAST_SEEDS
-    behind = [sheet.case.name for sheet in judged if sheet.not_worse() is not Verdict.HOLDS]
     early = sum(sheet.is_early for sheet in judged)
-    level = f"not worse than the rival on {len(judged) - len(behind)} of {len(judged)} problems"
-    level += f" (not so: {', '.join(behind)})" if behind else ""
     half = f"at half of the budget the rival's final regret on {early} of {len(judged)}"
     return [
-        _bar(not behind, complete, length + level),
-        _bar(early >= EARLY_SHARE * len(judged), complete, length + half),
+        not_worse_bar({sheet.case.name: sheet.compare().not_worse for sheet in judged}, complete, length),
+        bar(early >= EARLY_SHARE * len(judged), complete, length + half),
     ]
-
-
-def _bar(met: bool, complete: bool, words: str) -> str:
-    return f"- **{'met' if met else 'missed'}**{'' if complete else ' so far, runs are missing'}: {words}"

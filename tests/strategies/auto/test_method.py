@@ -211,6 +211,17 @@ def test_along_few_directions_of_many_the_model_finds_what_a_search_does_not():
     assert chosen.belief(state, data, np.empty((0, 40))).x.shape == (40,)
 
 
+def test_directions_that_lead_out_of_their_cube_are_left_to_the_search():
+    """The best corner is two cubes away along the only direction."""
+    axis = np.full(64, 0.125)
+    opt = Optimizer([(0.0, 1.0)] * 64, seed=0, check_gradients=False)
+    for _ in range(12):
+        x = opt.ask()
+        opt.tell(x, -float(axis @ x), -axis)
+    assert opt.best.y == pytest.approx(-8.0)
+    assert handle(opt).state.memory["rank"] == 0
+
+
 def test_in_many_dimensions_a_restart_is_a_hop_from_the_best_point():
     dim = 30
     data = Observations(design(4, dim), np.array([0.0, 3.0, 1.0, 2.0]), np.ones((4, dim)))

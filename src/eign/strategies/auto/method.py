@@ -98,11 +98,11 @@ def _looked_around(
     state: State, memory: Memory, data: Observations, pending: Array
 ) -> tuple[Step, Array, Memory, State]:
     """The global step, the best point, and what was learned on the way."""
-    if (far := _jump(state, data, pending)) is not None:
-        return far, _best_point(data), memory, replace(state, noisy=False)
     if (few := _few_directions(data)) is not None:
         return _looked_along(few, state, memory, data, pending)
     memory = _of_all_coordinates(memory)
+    if (far := _jump(state, data, pending)) is not None:
+        return far, _best_point(data), memory, replace(state, noisy=False)
     model = _model(state, data, memory)
     far, _ = _global_step(model.given(data, pending), state, data)
     best = model.coordinates.undo(model.incumbent.x.numpy())
@@ -134,13 +134,15 @@ def _best_point(data: Observations) -> Array:
 def _few_directions(data: Observations) -> Directions | None:
     """What the gradients span, if these are so few directions that the model has room for them, and there are others.
 
-    As many gradients more than directions as choose a model: a few gradients always span few directions.
+    As many gradients more than directions as choose a model: a few gradients always span few directions. The best point
+    has to lie in the cube of their coordinates, or nothing there would be better.
     """
     if not are_many(data.dim) or not _has_slopes(data):
         return None
     few = active_directions(data.grad[data.has_y], rest=SETTINGS.outside)
-    rank = len(few.axes)
-    return few if 0 < rank <= data.has_y.sum() - SETTINGS.model.fewest and not are_many(rank) else None
+    rank, best = len(few.axes), few.coordinates(_best_point(data))
+    is_few = 0 < rank <= data.has_y.sum() - SETTINGS.model.fewest and not are_many(rank)
+    return few if is_few and bool(((best >= 0.0) & (best <= 1.0)).all()) else None
 
 
 def _jump(state: State, data: Observations, pending: Array) -> Step | None:

@@ -163,9 +163,7 @@ def judge(
     groups: Annotated[list[int] | None, typer.Option("--group", min=1, max=5, help="Of problems; repeatable.")] = None,
     dimensions: Annotated[list[int] | None, typer.Option("--dimension", help="Of problems; repeatable.")] = None,
     problems: Annotated[list[str] | None, typer.Option("--problem", help="By name; repeatable.")] = None,
-    seeds: Annotated[
-        str | None, typer.Option(help="Of the runs, such as 0-19,100: those for tuning, of ablations 100-105.")
-    ] = None,
+    seeds: Annotated[str | None, typer.Option(help="Of the runs, such as 0-19,100: those for tuning.")] = None,
     tuning: Annotated[bool, typer.Option("--tuning", help="Score the runs for tuning instead.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes of this machine, one thread each.")] = 2,
     results: Annotated[
@@ -178,15 +176,19 @@ def judge(
     rivals: Annotated[Path | None, typer.Option(help="Directory with the runs of rivals, if it is another.")] = None,
 ) -> None:
     """Judge a method against what a user would run instead."""
-    from eign_lab.judge.ablations import PROBLEMS, ablation_table
-    from eign_lab.judge.contestants import VARIANTS
+    from eign_lab.judge.ablations import DIRECTORY, run_ablations
     from eign_lab.judge.suites import SUITES
-    from eign_lab.report.summaries import as_markdown_table
     from eign_lab.runs.campaign import Workplace, run_campaign
     from eign_lab.runs.experiment import MethodSpec
     from eign_lab.runs.export import open_results
     from eign_lab.runs.store import Both
 
+    if action == JudgeAction.ABLATIONS:
+        if methods or groups or dimensions or problems or seeds:
+            raise typer.BadParameter("ablations are on problems and seeds of their own: see eign_lab.judge.ablations")
+        if not run_ablations(Workplace(results or Path("eign-ablations.sqlite"), workers, export=export or DIRECTORY)):
+            raise typer.Exit(1)
+        return
     judging = SUITES[suite]
     export = export or Path("results") / judging.name
     chosen = judging.find(methods or ["auto"])
@@ -199,21 +201,10 @@ def judge(
         scored = Both(found, open_results(rivals)) if rivals else found
         typer.echo(judging.write(scored, chosen[0], "tuning" if tuning else "report", export), nl=False)
         return
-    is_ablation = action == JudgeAction.ABLATIONS
-    experiment = (
-        SUITES["auto"].experiment(VARIANTS, names=PROBLEMS)
-        if is_ablation
-        else judging.experiment(chosen, names=problems or (), groups=groups or (), dimensions=dimensions or ())
-    )
-    wanted = read_seeds(seeds) if seeds else range(100, 106) if is_ablation else judging.seeds["tuning"]
+    experiment = judging.experiment(chosen, names=problems or (), groups=groups or (), dimensions=dimensions or ())
+    wanted = read_seeds(seeds) if seeds else judging.seeds["tuning"]
     kept = results or Path("eign-judge.sqlite" if judging.name == "auto" else f"eign-{judging.name}.sqlite")
-    all_finished = run_campaign([experiment], wanted, Workplace(kept, workers, export=export))
-    if is_ablation:
-        table = ablation_table(open_results(export), wanted)
-        text = f"# {table.title}\n\n{table.note}\n\n{as_markdown_table(table)}\n"
-        (export / "ablations.md").write_text(text, encoding="utf-8")
-        typer.echo(text, nl=False)
-    if not all_finished:
+    if not run_campaign([experiment], wanted, Workplace(kept, workers, export=export)):
         raise typer.Exit(1)
 
 

@@ -1,4 +1,4 @@
-"""Who is compared: the method that is judged, its variants without one part each, and what a user would run instead."""
+"""Who is compared: the method that is judged, and what a user would run instead."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -16,18 +16,6 @@ PROGRAMS: Final = (
 )
 MODELS: Final = tuple(MethodSpec(name, name) for name in ("d-log-ei", "d-ei-gn", "ei-gn", "log-ei"))
 RIVALS: Final = (*PROGRAMS, *MODELS)
-
-VARIANTS: Final = (
-    MethodSpec("auto", "auto"),
-    MethodSpec("auto, full kernel only", "auto", {"kernel": "matern52"}),
-    MethodSpec("auto, additive terms always", "auto", {"kernel": "two-additive+full"}),
-    MethodSpec("auto, model without gradients", "auto", {"gradients": False}),
-    MethodSpec("auto, values as they are", "auto", {"compress": False}),
-    MethodSpec("auto, no local search", "auto", {"local": False}),
-    MethodSpec("auto, no restarts", "auto", {"elsewhere": False}),
-    MethodSpec("auto, design of d + 3", "auto", {"n_init": 8}),
-)
-"""`auto`, and what it is without each of its parts."""
 
 SETS: Final = {"rivals": RIVALS, "programs": PROGRAMS, "models": MODELS}
 

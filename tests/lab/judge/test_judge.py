@@ -11,9 +11,8 @@ from eign import Optimizer
 from eign.problems import Problem
 from eign_lab.commands import judge
 from eign_lab.judge import report_cards
-from eign_lab.judge.ablations import ablation_table
 from eign_lab.judge.cases import CASES, CONVERGED, COUNTED, SHEKELS, Case
-from eign_lab.judge.contestants import PROGRAMS, RIVALS, VARIANTS, judge_experiment
+from eign_lab.judge.contestants import PROGRAMS, RIVALS, judge_experiment
 from eign_lab.judge.report_cards import SEEDS, Sheet, bars, make_sheets, write_report_card
 from eign_lab.judge.scores import count_at_optimum, meets_early_bar, strongest, third
 from eign_lab.judge.suites import SUITES
@@ -168,7 +167,7 @@ class TestScores:
         assert strongest({}) is None
 
 
-METHODS = {method.label: method for method in (*RIVALS, *VARIANTS)}
+METHODS = {method.label: method for method in (*RIVALS, MethodSpec("auto", "auto"))}
 
 TIMING = Timing(1.0, 0.1, 2.5)
 
@@ -328,17 +327,6 @@ class TestReport:
 
     def test_seeds_do_not_overlap(self) -> None:
         assert not set(SEEDS["report"]) & set(SEEDS["tuning"])
-
-
-def test_parts_are_compared_on_the_runs_that_both_have() -> None:
-    scale = CASES["gp-sample-4"].scale
-    full = [_record("auto", seed, 0.0, "gp-sample-4") for seed in (100, 101, 102)]
-    variant = [_record("auto, no restarts", seed, scale, "gp-sample-4") for seed in (101, 102, 103)]
-    table = ablation_table(results_of(*full, *variant))
-    # Nine at the first evaluation, and what comes with the 60th is after a third of the budget.
-    early = f"{9.0 / scale:.3f}"
-    assert table.rows[1] == ("auto, no restarts", "2", early, early, "-", "1.000", "0.000", "0.5", "0", "2")
-    assert [row[1] for row in table.rows] == ["3", "2"]
 
 
 def test_the_command_runs_what_is_missing_and_exports_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ def test_the_project_can_be_followed(tmp_path, monkeypatch, capsys):
     assert text.startswith("ratio 1.000000\n")
     assert abs(float(re.search(r"'frequency': ([\d.]+)", text)[1]) - 7.3) < 0.02
     assert "30 evaluations; the budget of 30 evaluations is used" in text
-    assert "'initial': 2, " in text
+    assert "'initial': 1, " in text
     assert "'gradient check': 1" in text
     assert "12 evaluations; interrupted; this is the best so far" in text
     assert "24 evaluations to spring.csv" in text

@@ -47,7 +47,7 @@ class Auto(Strategy):
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """A point of the design, or what the model says."""
         if _is_initial(state, data, pending) or not data.has_y.any():
-            if state.asked == 0 and _is_free(state):
+            if state.asked == 0 and _is_free(state) and state.options["n_init"] is None:
                 return Proposal(_first_point(state), "initial"), state
             return initial_proposal(state)
         return self._steps(state).propose_one(state, data, pending)

@@ -175,3 +175,25 @@ def test_units_of_the_function_do_not_matter(size: float) -> None:
     )
     np.testing.assert_allclose(scaled.x[:4], plain.x[:4], atol=1e-6)
     assert (-scaled.y).min() <= 1e-9 * size
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_ends_where_values_scatter_by_more_than_slopes_explain(seed):
+    """It used to halve its steps down to rounding among values of noise."""
+    rng = np.random.default_rng(seed)
+
+    def noisy(x: np.ndarray) -> tuple[float, np.ndarray]:
+        away = x - 0.4
+        return float(-away @ away + 1e-3 * rng.normal()), -2.0 * away + 1e-2 * rng.normal(size=3)
+
+    search, told = begin(np.array([0.9, 0.1, 0.6])), []
+    data = Observations(np.empty((0, 3)), np.empty(0), np.empty((0, 3)))
+    while not search.ended and len(data) < 60:
+        told.append((np.array(search.point), *noisy(np.array(search.point))))
+        x, y, grad = (np.array(column) for column in zip(*told, strict=True))
+        data = Observations(x, y, grad)
+        search = advance(search, data)
+    assert search.ended
+    assert len(data) < 25
+    # It is there by then, up to what noise of 1e-3 hides.
+    assert np.abs(data.x[data.y.argmax()] - 0.4).max() < 0.1

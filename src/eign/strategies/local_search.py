@@ -59,6 +59,10 @@ _ROUNDS: Final = 6
 # Share of a step within which a coordinate that meets a bound may as well stay where it is.
 _NEAR: Final = 0.1
 _SHRINKS: Final = 4
+# A change so many times as large as both slopes foretell is scatter, if it is more than this share of all that was
+# gained: what is less may be rounding.
+_STEEPEST: Final = 10.0
+_SCATTER: Final = 1e-6
 # Share of what both tangents of a secant miss that each has to miss at least.
 _SYMMETRY: Final = 0.1
 _MODEL_EVALUATIONS: Final = 150
@@ -207,9 +211,19 @@ def _advanced(search: LocalSearch, data: Observations, unit: float, tolerance: f
         return replace(search, ended=True)
     gained, promise = float(data.y[path.center] - data.y[rows[0]]), step.forecast.promise
     is_small = max(promise, path.gain) <= tolerance * gained or (path.gain <= 0.0 and promise <= _ROUNDING * gained)
-    if search.forecast is not None and is_small:
+    if search.forecast is not None and (is_small or _is_scatter(int(rows[-1]), path, data, gained)):
         return replace(search, ended=True)
     return replace(search, point=step.x.tolist(), radius=step.radius, forecast=step.forecast._replace(unit=unit))
+
+
+def _is_scatter(last: int, path: _Path, data: Observations, gained: float) -> bool:
+    """Whether the last step changed the value by what no slope on its way explains: then there are no digits to gain.
+
+    Of a smooth function the change over a short step lies about between those that the slopes at its ends foretell.
+    """
+    ends = [path.before, last]
+    foretold = np.abs(data.grad[ends] @ (data.x[last] - data.x[path.before])).max()
+    return bool(np.isfinite(path.gain) and abs(path.gain) > _STEEPEST * foretold and abs(path.gain) > _SCATTER * gained)
 
 
 def _path(told: tuple[int, ...], rows: lbfgs.Index, data: Observations) -> _Path:

@@ -48,10 +48,9 @@ def test_success_counts(problem, budget, counts):
         assert count == f"{sum(regret < 0.01 * scale for regret in regrets)}/{len(regrets)}", method
 
 
-def test_goals_that_are_missed():
-    bars = re.findall(r"^- \*\*(missed|met)\*\*(.*)$", REPORT, re.MULTILINE)
-    assert [verdict for verdict, _ in bars].count("missed") == 2
-    assert len(bars) == 5
-    assert re.search(r"at a third of the budget on 14 of 20$", REPORT, re.MULTILINE)
-    runs = report_runs()
-    assert f"took {runs.loc[runs['method'] == 'auto', 'longest_seconds'].max():.2f} s" in README
+def test_what_is_said_of_the_goals():
+    assert re.search(r"at a third of the budget on 13 of 20$", REPORT, re.MULTILINE)
+    assert "on 13 of 20 problems, where the goal is 16" in README
+    judged = [line.split(" | ")[11] for line in REPORT.splitlines() if re.match(r"\| [\w-]+ \| \d+ \|", line)]
+    assert [judged.count(word) for word in ("yes", "-")] == [33, 6]
+    assert "On 33 of the other\n39 it is not worse" in README

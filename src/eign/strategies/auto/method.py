@@ -44,7 +44,7 @@ class Steps:
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """What the policy chooses."""
         # Values over hundreds of decades overflow here and there; what is not finite is never chosen.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return _proposed(state, data, pending)
 
     def belief(self, state: State, data: Observations, pending: Array) -> Belief:

@@ -76,15 +76,19 @@ class Differences(NamedTuple):
 def separable_model(x: Array, y: Array, gradients: Array, rng: np.random.Generator) -> Separable | None:
     """The likeliest model of points `n x d` in the unit cube; None if the function is not separable.
 
-    Length and scatter are those under which the slopes along a few coordinates, drawn by `rng`, are likeliest.
+    Length and scatter are those under which the slopes along a few coordinates, drawn by `rng`, are likeliest. One
+    slope a coordinate is as likely under all of them, as its size is learned from it: it says nothing, also about
+    whether the function is separable.
     """
+    if len(x) < 2:
+        return None
     points = np.ascontiguousarray(x.T)
     moved = x - x.mean(axis=0)
     curvature = float((gradients * moved).sum() / max((moved**2).sum(), np.finfo(np.float64).tiny))
     slopes = np.ascontiguousarray(gradients.T) - curvature * (points - 0.5)
     some = rng.permutation(len(points))[:_SAMPLE]
     choices = [(length, scatter) for scatter in SCATTERS for length in LENGTHS]
-    likelihoods = [_factored(points[some], slopes[some], *choice).likelihood for choice in choices]
+    likelihoods = [slopes_log_likelihood(points[some], slopes[some], *choice) for choice in choices]
     length, scatter = choices[int(np.argmax(likelihoods))]
     if scatter == SCATTERS[-1]:
         return None
@@ -98,7 +102,8 @@ def conditioned(
 
     The sizes s are the likeliest, :math:`s_i^2 = |z_i|^2 / n`.
     """
-    whitening, white, size, _ = _factored(points, slopes, length, scatter)
+    factor, white, size = _factored(points, slopes, length, scatter)
+    whitening = np.linalg.inv(factor)
     best, n = int(y.argmax()), len(y)
     model = Separable(points, best, curvature, length, scatter, size, whitening, white, np.zeros(n))
     bowl = 0.5 * curvature * ((points - 0.5) ** 2).sum(axis=0)
@@ -133,24 +138,42 @@ def gains(model: Separable, t: Array) -> Differences:
     return Differences(means, variances)
 
 
+def slopes_log_likelihood(points: Array, slopes: Array, length: float, scatter: float) -> float:
+    r"""Of slopes `d x n` at points `d x n` under the likeliest sizes, without constants.
+
+    .. math:: -\sum_i \Bigl(\tfrac n2 \log s_i^2 + \log |L_i|\Bigr)
+    """
+    factor, _, size = _factored(points, slopes, length, scatter)
+    logs = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum()
+    return float(-0.5 * points.shape[1] * np.log(size).sum() - logs)
+
+
 class _Factored(NamedTuple):
-    whitening: Array
+    factor: Array
     white: Array
     size: Array
-    likelihood: float
 
 
 def _factored(points: Array, slopes: Array, length: float, scatter: float) -> _Factored:
-    """What whitens the slopes for s = 1, z, s^2, and the log likelihood of the slopes under the best s."""
-    n = points.shape[1]
-    covariance = _slope_slope(points, points, length)
-    covariance[:, range(n), range(n)] += scatter + _NUGGET
-    factor = np.linalg.cholesky(covariance)
-    whitening = np.linalg.inv(factor)
-    white = (whitening @ slopes[:, :, None])[:, :, 0]
-    size = np.maximum((white**2).mean(axis=1), np.finfo(np.float64).tiny)
-    logs = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum()
-    return _Factored(whitening, white, size, float(-0.5 * n * np.log(size).sum() - logs))
+    r"""L and z for s = 1, and the likeliest :math:`s^2`.
+
+    The slopes are the last row of the matrix that is factored, so that the last row of its factor is z:
+
+    .. math:: \begin{pmatrix} C & g \\ g^\top & c \end{pmatrix}
+        = \begin{pmatrix} L & 0 \\ z^\top & \cdot \end{pmatrix}
+          \begin{pmatrix} L^\top & z \\ 0 & \cdot \end{pmatrix}
+    """
+    d, n = points.shape
+    matrix = np.empty((d, n + 1, n + 1))
+    matrix[:, :n, :n] = _slope_slope(points, points, length)
+    matrix[:, range(n), range(n)] += scatter + _NUGGET
+    # Slopes of at most unit length, so that any number above 1 / nugget will do for c.
+    norm = np.maximum(np.abs(slopes).max(axis=1, keepdims=True), np.finfo(np.float64).tiny) * np.sqrt(n)
+    matrix[:, n, :n] = slopes / norm
+    matrix[:, n, n] = 2.0 / (scatter + _NUGGET)
+    factor = np.linalg.cholesky(matrix)
+    white = factor[:, n, :n] * norm
+    return _Factored(factor[:, :n, :n], white, np.maximum((white**2).mean(axis=1), np.finfo(np.float64).tiny))
 
 
 def _given_slopes(model: Separable, block: slice, t: Array) -> tuple[Array, Array]:

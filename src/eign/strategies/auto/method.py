@@ -67,16 +67,19 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
     """The policy.
 
     1. A restart that is under way goes on until it ends, or has no hope. In many dimensions a jump that promises more
-       comes before it.
+       comes before it. While jumps rest nobody looks for one.
     2. Of the local and the global step the one that promises more is taken, unless it rests.
     3. If the global one is not worth it, the local search goes on to its end: the last digits.
     4. There global steps are taken all the same, and now and then a restart begins, see `_elsewhere`.
     """
     memory = Memory.from_json(state.memory).settled(data, pending)
     memory, near = _advanced(memory, data, pending)
+    has_jumps = _has_jumps(data)
+    if near is not None and has_jumps and memory.is_resting("global"):
+        return _remembered(state, memory, near, data)
     if near is not None and near.reason == "restart":
-        far = _jump(state, data, pending)
-        is_near = far is None or _promised(far, memory) <= _promised(near, memory)
+        far = jump(data, pending, generator(state, 2)) if has_jumps else None
+        is_near = far is None or far.gain <= _promised(near, memory)
         return _remembered(state, memory, near if is_near or far is None else far, data)
     far, start, memory, state = _looked_around(state, memory, data, pending)
     can_search = memory.search is None and _has_slopes(data)
@@ -101,7 +104,8 @@ def _looked_around(
     if (few := _few_directions(data)) is not None:
         return _looked_along(few, state, memory, data, pending)
     memory = _of_all_coordinates(memory)
-    if (far := _jump(state, data, pending)) is not None:
+    if _has_jumps(data):
+        far = jump(data, pending, generator(state, 2))
         return far, _best_point(data), memory, replace(state, noisy=False)
     model = _model(state, data, memory)
     far, _ = _global_step(model.given(data, pending), state, data)
@@ -145,11 +149,9 @@ def _few_directions(data: Observations) -> Directions | None:
     return few if is_few and bool(((best >= 0.0) & (best <= 1.0)).all()) else None
 
 
-def _jump(state: State, data: Observations, pending: Array) -> Step | None:
-    """The global step in many dimensions; None in few, or along few directions, or without complete gradients."""
-    if not are_many(data.dim) or not _has_slopes(data) or _few_directions(data) is not None:
-        return None
-    return jump(data, pending, generator(state, 2))
+def _has_jumps(data: Observations) -> bool:
+    """Whether the global step is a jump: in many dimensions, but along few directions, with complete gradients."""
+    return are_many(data.dim) and _has_slopes(data) and _few_directions(data) is None
 
 
 def _promised(step: Step, memory: Memory) -> float:

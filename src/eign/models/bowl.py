@@ -8,7 +8,9 @@ r"""A bowl under the ripples: where the values and gradients of all points say t
 | s, l | how large residuals of gradients are, and how long ripples: those of values are l s |
 
 Residuals of values are Gaussian, those of gradients have a Cauchy distribution in d dimensions: ripples are steep at a
-few points and hardly there at the others, and these tell. Nothing of it depends on rotations of the cube.
+few points and hardly there at the others, and these tell. Nothing of it depends on rotations of the cube: of n points in
+more dimensions the fit is made in the directions that they span, at a cost of n^3, and in all others the bowl's slope is
+the mean of the gradients.
 """
 
 from typing import Final, NamedTuple
@@ -36,9 +38,10 @@ _TINY: Final = 1e-30
 
 
 class _Fit(NamedTuple):
-    """Coefficients of 1, x and minus half of the squared length of x, `p`, and their log evidence."""
+    """The slope at the middle of the cube, `d`, the curvature a, and their log evidence."""
 
-    coefficients: Array
+    slope: Array
+    curvature: float
     evidence: float
 
 
@@ -56,10 +59,9 @@ def bowl_top(data: Observations) -> Array | None:
         return None
     y = 2.0 * (y / largest)
     plane, bowl = (_best_fit(x, y - y.mean(), gradients / largest, curved=curved) for curved in (False, True))
-    curvature = float(bowl.coefficients[-1])
-    if not (curvature > 0.0 and bowl.evidence >= plane.evidence + _CLEAR):
+    if not (bowl.curvature > 0.0 and bowl.evidence >= plane.evidence + _CLEAR):
         return None
-    return np.asarray(np.clip(0.5 + bowl.coefficients[1:-1] / curvature, 0.0, 1.0))
+    return np.asarray(np.clip(0.5 + bowl.slope / bowl.curvature, 0.0, 1.0))
 
 
 def _best_fit(x: Array, y: Array, gradients: Array, *, curved: bool) -> _Fit:
@@ -72,25 +74,31 @@ def _best_fit(x: Array, y: Array, gradients: Array, *, curved: bool) -> _Fit:
     are the same for all data; the curvature, in units of the largest gradient, has a standard normal prior.
     """
     n, dim = x.shape
+    axes = np.eye(dim) if n >= dim else np.linalg.qr(x.T)[0].T
+    along, slopes_along = x @ axes.T, gradients @ axes.T
+    across = gradients - slopes_along @ axes
+    products = across @ across.T
     squares = (x**2).sum(axis=1)
-    columns = np.column_stack([np.ones(n), x, -0.5 * squares] if curved else [np.ones(n), x])
-    freedom = max(n * (dim + 1) - columns.shape[1], 1)
+    columns = np.column_stack([np.ones(n), along, -0.5 * squares] if curved else [np.ones(n), along])
+    freedom = max(n * (dim + 1) - (columns.shape[1] + dim - len(axes)), 1)
     precision = _LENGTHS[:, None] ** -2.0
     normal_of_values, right_of_values = precision[:, :, None] * (columns.T @ columns), precision * (columns.T @ y)
-    slopes, identity = np.arange(1, dim + 1), np.eye(columns.shape[1])
+    slopes, identity = np.arange(1, len(axes) + 1), np.eye(columns.shape[1])
     weights = np.ones((len(_LENGTHS), n))
     for _ in range(_ITERATIONS):
+        total = weights.sum(axis=1)
         normal, right = normal_of_values.copy(), right_of_values.copy()
-        normal[:, slopes, slopes] += weights.sum(axis=1)[:, None]
-        right[:, slopes] += weights @ gradients
+        normal[:, slopes, slopes] += total[:, None]
+        right[:, slopes] += weights @ slopes_along
         if curved:
-            normal[:, slopes, -1] -= weights @ x
-            normal[:, -1, slopes] -= weights @ x
+            normal[:, slopes, -1] -= weights @ along
+            normal[:, -1, slopes] -= weights @ along
             normal[:, -1, -1] += weights @ squares
-            right[:, -1] -= weights @ (x * gradients).sum(axis=1)
+            right[:, -1] -= weights @ (along * slopes_along).sum(axis=1)
         found = np.linalg.solve(normal * (1.0 + _RIDGE * identity) + _TINY * identity, right[..., None])[..., 0]
-        fitted = found[:, None, slopes] - (found[:, -1, None, None] * x if curved else 0.0)
-        steep = ((gradients - fitted) ** 2).sum(axis=2)
+        share = weights / (total * (1.0 + _RIDGE) + _TINY)[:, None]
+        fitted = found[:, None, slopes] - (found[:, -1, None, None] * along if curved else 0.0)
+        steep = ((slopes_along - fitted) ** 2).sum(axis=2) + _squared_distances_from_mean(products, share)
         flat = ((y - found @ columns.T) ** 2).sum(axis=1) * precision[:, 0]
         variance = np.maximum(((weights * steep).sum(axis=1) + flat) / freedom, _EXACT**2)
         weights = (1.0 + dim) / (1.0 + steep / variance[:, None])
@@ -98,6 +106,13 @@ def _best_fit(x: Array, y: Array, gradients: Array, *, curved: bool) -> _Fit:
     scale = -0.5 * freedom * np.log(variance) - n * np.log(_LENGTHS)
     if curved:
         normal[:, -1, -1] += variance
-    evidence = likelihood + scale - 0.5 * np.linalg.slogdet(normal)[1]
+    evidence = likelihood + scale - 0.5 * (np.linalg.slogdet(normal)[1] + (dim - len(axes)) * np.log(total))
     best = int(evidence.argmax())
-    return _Fit(found[best], float(evidence[best]))
+    slope = found[best, slopes] @ axes + share[best] @ across
+    return _Fit(slope, float(found[best, -1]) if curved else 0.0, float(evidence[best]))
+
+
+def _squared_distances_from_mean(products: Array, shares: Array) -> Array:
+    """Of vectors with these products, `n x n`, from their means with these weights, `k x n -> k x n`."""
+    mixed = shares @ products
+    return np.asarray(np.maximum(np.diag(products) - 2.0 * mixed + (mixed * shares).sum(axis=1, keepdims=True), 0.0))

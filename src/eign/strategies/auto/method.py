@@ -67,18 +67,17 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
     """The policy.
 
     1. A restart that is under way goes on until it ends, or has no hope. In many dimensions a jump that promises more
-       comes before it. While jumps rest nobody looks for one.
+       comes before it.
     2. Of the local and the global step the one that promises more is taken, unless it rests.
     3. If the global one is not worth it, the local search goes on to its end: the last digits.
     4. There global steps are taken all the same, and now and then a restart begins, see `_elsewhere`.
     """
     memory = Memory.from_json(state.memory).settled(data, pending)
     memory, near = _advanced(memory, data, pending)
-    has_jumps = _has_jumps(data)
-    if near is not None and has_jumps and memory.is_resting("global"):
-        return _remembered(state, memory, near, data)
+    if near is not None and memory.is_resting("global"):
+        return _remembered(state, memory, near, data)  # whatever a global step would promise: nobody asks
     if near is not None and near.reason == "restart":
-        far = jump(data, pending, generator(state, 2)) if has_jumps else None
+        far = jump(data, pending, generator(state, 2)) if _has_jumps(data) else None
         is_near = far is None or far.gain <= _promised(near, memory)
         return _remembered(state, memory, near if is_near or far is None else far, data)
     far, start, memory, state = _looked_around(state, memory, data, pending)

@@ -103,7 +103,7 @@ def conditioned(
     The sizes s are the likeliest, :math:`s_i^2 = |z_i|^2 / n`.
     """
     factor, white, size = _factored(points, slopes, length, scatter)
-    whitening = np.linalg.inv(factor)
+    whitening = np.asarray(np.linalg.inv(factor), dtype=np.float64)
     best, n = int(y.argmax()), len(y)
     model = Separable(points, best, curvature, length, scatter, size, whitening, white, np.zeros(n))
     bowl = 0.5 * curvature * ((points - 0.5) ** 2).sum(axis=0)

@@ -8,9 +8,9 @@ r"""A bowl under the ripples: where the values and gradients of all points say t
 | s, l | how large residuals of gradients are, and how long ripples: those of values are l s |
 
 Residuals of values are Gaussian, those of gradients have a Cauchy distribution in d dimensions: ripples are steep at a
-few points and hardly there at the others, and these tell. Nothing of it depends on rotations of the cube. Of n points in
-more dimensions the fit is made in the directions that they span, at a cost of n^3; in all others the bowl's slope is the
-mean of the gradients.
+few points and hardly there at the others, and these tell. Nothing of it depends on rotations of the cube. Of n points
+in more dimensions the fit is made in the directions that they span, at a cost of n^3; in all others the bowl's slope is
+the mean of the gradients.
 """
 
 from typing import Final, NamedTuple

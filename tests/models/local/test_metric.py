@@ -47,20 +47,22 @@ def test_of_pairs_that_contradict_each_other_the_curvature_is_scipys() -> None:
 
 
 @pytest.mark.parametrize("condition", [1e2, 1e6])
-def test_of_a_parabola_sweeps_meet_all_pairs_where_bfgs_meets_the_last(condition: float) -> None:
-    rng = np.random.default_rng(0)
-    turned = np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    steps = rng.normal(size=(8, 8))
-    changes = steps @ (turned * np.geomspace(1.0, condition, 8)) @ turned.T
-    found = _curvature(bfgs_metric(steps, changes, 1.0), 8)
-
-    def missed(B: Array) -> Array:
-        images = steps @ B
-        return np.asarray(np.linalg.norm(images - changes, axis=1) / np.linalg.norm(changes, axis=1))
-
-    # Ten sweeps of projections that converge linearly: a tenth of what BFGS misses is far from what they reach.
-    assert np.median(missed(found)) < 0.1 * np.median(missed(_scipys(steps, changes)))
-    assert np.all(np.linalg.eigvalsh(found) > 0.0)
+def test_of_a_parabola_sweeps_meet_pairs_that_bfgs_misses(condition: float) -> None:
+    shares = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        turned = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+        steps = rng.normal(size=(8, 8))
+        changes = steps @ (turned * np.geomspace(1.0, condition, 8)) @ turned.T
+        found = _curvature(bfgs_metric(steps, changes, 1.0), 8)
+        misses = [np.linalg.norm(steps @ B - changes, axis=1) for B in (found, _scipys(steps, changes))]
+        ours, scipys = (np.median(each / np.linalg.norm(changes, axis=1)) for each in misses)
+        # Where held-out pairs say that sweeps do not help it is SciPy's.
+        assert ours <= scipys * (1.0 + 1e-9)
+        assert np.all(np.linalg.eigvalsh(found) > 0.0)
+        shares.append(ours / scipys)
+    # Linear convergence, five sweeps: a quarter in the median of these, and none would be 1.
+    assert np.median(shares) < 0.4
 
 
 def test_maps_are_inverse_and_gradients_follow_the_chain_rule() -> None:

@@ -28,12 +28,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
+from scipy.linalg.blas import dger
 
 from eign.arrays import Array
 
 # Below this cosine of s and y the pair says nothing about the curvature.
 _SMALLEST_COSINE: Final = 1e-10
-_SWEEPS: Final = 10
+_SWEEPS: Final = 5
 _HELD_OUT: Final = 3
 
 
@@ -133,8 +134,8 @@ def _updated(factors: _Factors, pairs: list[_Pair]) -> tuple[_Factors, float]:
         missed += float(np.log((v @ v) / product * (u @ u) / product))
         w = np.sqrt(product / (v @ v)) * v
         p = (change - J @ w) / product
-        # By the Sherman-Morrison formula for the transpose of J, whose inverse C is.
-        turned = C @ w
-        C -= np.outer(turned, (p @ C) / (1.0 + p @ turned))
-        J += np.outer(p, w)
+        # By the Sherman-Morrison formula for the transpose of J, whose inverse C is. So C'p is (C'y - w) / s'y.
+        q = (u - w) / product
+        dger(-1.0 / (1.0 + w @ q), q, C @ w, a=C.T, overwrite_a=True)
+        dger(1.0, w, p, a=J.T, overwrite_a=True)
     return _Factors(J, C), missed

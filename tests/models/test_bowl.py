@@ -6,7 +6,7 @@ from scipy.stats import ortho_group
 
 from auto_cases import design
 from eign.data import Observations
-from eign.models.bowl import bowl_top
+from eign.models.bowl import _best_fit, bowl_top
 from eign.problems import Problem, get, shifted
 
 
@@ -44,6 +44,18 @@ def test_it_turns_with_the_cube():
     turned = Observations((data.x - middle) @ turn.T + middle, data.y, rough @ turn.T)
     top = bowl_top(Observations(data.x, data.y, rough))
     np.testing.assert_allclose(bowl_top(turned), (top - middle) @ turn.T + middle, atol=1e-9)
+
+
+@pytest.mark.parametrize("curved", [False, True])
+@pytest.mark.parametrize(("n", "dim"), [(5, 12), (20, 60)])
+def test_in_what_the_points_span_the_fit_is_that_in_all_dimensions(n, dim, curved):
+    rng = np.random.default_rng(n)
+    x, y, gradients = rng.random((n, dim)) - 0.5, rng.standard_normal(n), rng.standard_normal((n, dim))
+    spanned = _best_fit(x, y, gradients, np.linalg.qr(x.T)[0].T, curved=curved)
+    whole = _best_fit(x, y, gradients, np.eye(dim), curved=curved)
+    # The same equations in other coordinates; their condition, and so their rounding, is that of the ridge of 1e-12.
+    np.testing.assert_allclose(spanned.slope, whole.slope, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(spanned[1:], whole[1:], rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))

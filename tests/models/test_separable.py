@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import multivariate_normal
 
-from eign.models.separable import SCATTERS, conditioned, gains, separable_model
+from eign.models.separable import SCATTERS, conditioned, gains, separable_model, slopes_log_likelihood
 
 SLOPE, CURVATURE = 9.0, 0.25
 
@@ -131,3 +132,31 @@ def test_the_bottom_of_a_bowl_under_ripples():
     best = places[0][gains(model, places).mean.argmax(axis=1)]
     before = np.abs(x - bottom).mean(axis=1).min()
     assert np.abs(best - bottom).mean() < 0.5 * before
+
+
+def test_the_likelihood_of_slopes_is_the_largest_over_their_sizes():
+    rng = np.random.default_rng(8)
+    x, slopes = rng.random((2, 5)), rng.standard_normal((2, 5))
+
+    def direct(length, scatter):
+        total = 0.0
+        for points, told in zip(x, slopes, strict=True):
+            covariance = np.array([[slope_kernels(s, t, length)[2] for t in points] for s in points])
+            covariance += (scatter + 1e-9) * np.eye(5)
+            size = told @ np.linalg.solve(covariance, told) / 5
+            total += multivariate_normal(cov=size * covariance).logpdf(told)
+        return total
+
+    choices = [(0.2, 1e-2), (0.4, 1e-4), (0.1, 1.0)]
+    found = [slopes_log_likelihood(x, slopes, *choice) for choice in choices]
+    expected = [direct(*choice) for choice in choices]
+    # Both leave out, or have, the same constant; covariances of condition 1e4 leave ten digits.
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-9, atol=1e-9)
+
+
+def test_one_gradient_says_nothing_about_separability():
+    rng = np.random.default_rng(9)
+    x, slopes = rng.random((30, 1)), rng.standard_normal((30, 1))
+    likelihoods = [slopes_log_likelihood(x, slopes, 0.2, scatter) for scatter in SCATTERS]
+    np.testing.assert_allclose(likelihoods, likelihoods[0], rtol=1e-10)
+    assert separable_model(x.T, np.zeros(1), slopes.T, rng) is None

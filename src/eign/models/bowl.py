@@ -58,14 +58,17 @@ def bowl_top(data: Observations) -> Array | None:
     if y.max() > 0.5 * _STEEPEST * largest:
         return None
     y = 2.0 * (y / largest)
-    plane, bowl = (_best_fit(x, y - y.mean(), gradients / largest, curved=curved) for curved in (False, True))
+    axes = np.eye(data.dim) if len(x) >= data.dim else np.linalg.qr(x.T)[0].T
+    plane, bowl = (_best_fit(x, y - y.mean(), gradients / largest, axes, curved=curved) for curved in (False, True))
     if not (bowl.curvature > 0.0 and bowl.evidence >= plane.evidence + _CLEAR):
         return None
     return np.asarray(np.clip(0.5 + bowl.slope / bowl.curvature, 0.0, 1.0))
 
 
-def _best_fit(x: Array, y: Array, gradients: Array, *, curved: bool) -> _Fit:
+def _best_fit(x: Array, y: Array, gradients: Array, axes: Array, *, curved: bool) -> _Fit:
     r"""The most likely coefficients, and about how likely the data are under all of them.
+
+    The points lie in what the axes span, orthonormal rows `r x d`.
 
     Expectation maximisation: the Cauchy distribution is a Gaussian one with an unknown precision, whose mean given the
     residual is :math:`w = (1 + d) / (1 + \|r\|^2 / s^2)`; with these the fit is one of least squares, and
@@ -74,7 +77,6 @@ def _best_fit(x: Array, y: Array, gradients: Array, *, curved: bool) -> _Fit:
     are the same for all data; the curvature, in units of the largest gradient, has a standard normal prior.
     """
     n, dim = x.shape
-    axes = np.eye(dim) if n >= dim else np.linalg.qr(x.T)[0].T
     along, slopes_along = x @ axes.T, gradients @ axes.T
     across = gradients - slopes_along @ axes
     products = across @ across.T

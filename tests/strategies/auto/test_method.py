@@ -255,6 +255,30 @@ def test_a_source_that_rests_is_not_taken_while_the_other_promises_something(res
     assert proposal.reason == taken
 
 
+def test_while_global_steps_rest_their_model_is_not_fitted(monkeypatch):
+    opt, _ = run(wave, 4)
+    state, data = handle(opt).state, handle(opt).data
+    memory = {**state.memory, "rest": {"global": 1e3}, "open": []}
+
+    def refuse(*_):
+        raise AssertionError("nobody asked")
+
+    monkeypatch.setattr(method, "fitted", refuse)
+    proposal, _ = strategy("auto").propose_one(replace(state, memory=memory), data, np.empty((0, 2)))
+    assert proposal.reason == "local"
+    assert proposal.expected_improvement is None
+    with pytest.raises(AssertionError, match="nobody asked"):
+        strategy("auto").propose_one(replace(state, memory={**memory, "rest": {}}), data, np.empty((0, 2)))
+
+
+def test_in_many_dimensions_the_step_after_one_point_is_local():
+    opt = Optimizer([(0.0, 1.0)] * 30, seed=1, check_gradients=False)
+    x = opt.ask()
+    opt.tell(x, float(x @ x), 2.0 * x)
+    opt.ask()
+    assert handle(opt).pending.reasons[-1] == "local"
+
+
 def test_places_where_searches_ended_are_told_points_apart_from_each_other(long_run):
     opt, _ = long_run
     optima = np.array(handle(opt).state.memory["optima"])

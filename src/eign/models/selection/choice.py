@@ -181,15 +181,16 @@ class _Candidates:
         return self.coordinates(choice).seen(self.data if choice.slopes else _without_slopes(self.data))
 
     def challenged(self, last: Selection | None, *, count: int) -> Selection:
-        """The better of the reigning choice and its next challenger; of all challengers if there was no choice yet."""
+        """The best of the reigning choice and its next challengers; of all challengers if there was no choice yet."""
         winner = self._allowed(Choice() if last is None else last.choice)
         known = {} if last is None else dict(last.hyperparameters)
-        turn = 0 if last is None else last.turn + 1
+        due = 0 if last is None else self._due(last.count, count)
+        turn = 0 if last is None else last.turn + due
         challenges = self._challenges(winner)
         if len(self.data) < self.settings.fewest + self.data.dim:
             challenges = []
         elif known and challenges:
-            challenges = [challenges[turn % len(challenges)]]
+            challenges = [challenges[number % len(challenges)] for number in range(turn, turn - due, -1)]
         best = self._fit(winner, known)
         for change in challenges:
             rival = winner._replace(**change)
@@ -197,6 +198,10 @@ class _Candidates:
             if found.evidence > best.evidence:
                 winner, best = rival, found
         return Selection(count, turn, winner, best.output, known)
+
+    def _due(self, before: int, now: int) -> int:
+        """How many refits, and so challengers, there would have been if somebody had asked at every growth."""
+        return max(1, int(np.log(now / max(before, 1)) / np.log1p(self.settings.growth)))
 
     def model(self, choice: Choice, output: Output, start: JointHyperparameters | None) -> JointGradientGP:
         """The model with these hyperparameters, or with the prior's."""

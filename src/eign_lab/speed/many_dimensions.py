@@ -79,9 +79,9 @@ class IterativeCosts:
     Attributes:
         dim: Dimensions.
         n: Points.
-        iterations: For the targets and for the constant mean.
-        converged: Whether both ended below the tolerance.
-        weights_seconds: CPU seconds for both.
+        iterations: For the weights of the mean.
+        converged: Whether they ended below the tolerance.
+        weights_seconds: CPU seconds for them.
         variance_seconds: CPU seconds for one variance, the mean over the points.
         mean_error: Largest error of a mean in prior standard deviations, against a factorisation; NaN if too large.
         deviation_error: The same of a standard deviation.
@@ -90,7 +90,7 @@ class IterativeCosts:
 
     dim: int
     n: int
-    iterations: tuple[int, int]
+    iterations: int
     converged: bool
     weights_seconds: float
     variance_seconds: float
@@ -102,7 +102,7 @@ class IterativeCosts:
         state = "" if self.converged else " (not converged)"
         return (
             f"iterative d {self.dim:>4}  n {self.n:>3}  weights {self.weights_seconds:.2f} s"
-            f" in {self.iterations[0]} and {self.iterations[1]} iterations{state},"
+            f" in {self.iterations} iterations{state},"
             f" a variance {self.variance_seconds:.2f} s, error of mean {self.mean_error:.1e}"
             f" and of deviation {self.deviation_error:.1e}, resident memory {self.gigabytes:.2f} GB"
         )
@@ -214,12 +214,11 @@ def _measure_iterative(dim: int, n: int) -> IterativeCosts:
                 float(np.abs(mean - expected_mean).max() / prior),
                 float(np.abs(np.sqrt(variance) - deviation).max() / prior),
             )
-    first, second = posterior.solutions
     return IterativeCosts(
         dim,
         n,
-        (first.iterations, second.iterations),
-        first.converged and second.converged,
+        posterior.solution.iterations,
+        posterior.solution.converged,
         weights_seconds,
         variance_seconds,
         *errors,

@@ -1,12 +1,16 @@
 r"""The posterior of all points by conjugate gradients: for more points than a factorisation can take.
 
-A mean is one solution of K w = z, and a variance one of K w = k for each point; a matrix of n (d + 1) rows is never
-formed, and memory is a few n x n matrices. It pays for a few answers from many points: with 500 points in 50 dimensions
-a solution takes one or two seconds of a core. For a search, which asks for thousands of variances, there are the points
-around it in `SpannedGradientGP`.
+A mean is one solution of K w = z - mu a, and a variance one of K w = k for each point; a matrix of n (d + 1) rows is
+never formed, and memory is a few n x n matrices. It pays for a few answers from many points: with 500 points in 50
+dimensions a solution takes one or two seconds of a core. For a search, which asks for thousands of variances, there are
+the points around it in `SpannedGradientGP`.
+
+The constant mean mu, 1 in the rows a of values, is that of generalised least squares, under which :math:`a^\top w = 0`:
+it is the multiplier of this constraint, and conjugate gradients whose directions are projected onto it find both at
+once.
 
 It converges for the Matern-5/2. The RBF is so smooth that its covariance is singular to the nugget in directions which
-the preconditioner does not know; then `solutions` say that it did not converge.
+the preconditioner does not know; then the `solution` says that it did not converge.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ class IterativePosterior:
         precondition: Its preconditioner.
         mean: The constant mean of generalised least squares.
         weights: alpha, n, and A, n x d.
-        solutions: Of the targets and of the constant.
+        solution: Of the targets.
     """
 
     hyper: JointHyperparameters
@@ -57,7 +61,7 @@ class IterativePosterior:
     precondition: Preconditioner
     mean: float
     weights: tuple[Array, Array]
-    solutions: tuple[Solution, ...]
+    solution: Solution
 
     @classmethod
     def of(cls, data: SpannedData, hyper: JointHyperparameters, *, eta: float | None = None) -> IterativePosterior:
@@ -80,20 +84,19 @@ class IterativePosterior:
         targets = np.column_stack([scales[0] * data.y, scales[1] * (data.grad * term.lengthscale)])
         constant = np.zeros(targets.shape)
         constant[:, 0] = scales[0]
-        size = np.sqrt(np.vdot(targets[:, 0], targets[:, 0]) / n)
-        found = _solutions(products, preconditioner, [targets / size, constant / scales[0]], MEAN_TOLERANCE)
-        by_targets, by_constant = found[0].x * size, found[1].x * scales[0]
-        mean = float(np.vdot(constant, by_targets) / np.vdot(constant, by_constant))
-        weights = by_targets - mean * by_constant
-        return cls(
-            hyper,
-            origin,
-            products,
-            preconditioner,
-            mean,
-            (weights[:, 0] * scales[0], weights[:, 1:] * scales[1]),
-            tuple(found),
-        )
+        turned = preconditioner(constant)
+        across = turned / float(np.vdot(constant, turned))
+
+        def projected(rows: Array) -> Array:
+            """Directions that leave the sum of the values' weights at 0."""
+            return np.asarray(preconditioner(rows) - float(np.vdot(across, rows)) * turned)
+
+        size = float(np.sqrt(np.vdot(targets[:, 0], targets[:, 0]) / n))
+        found = solve(products, projected, targets / size, tolerance=MEAN_TOLERANCE, iterations=MOST_ITERATIONS)
+        weights = found.x * size
+        mean = float(np.vdot(across, targets - products(weights)))
+        parts = weights[:, 0] * scales[0], weights[:, 1:] * scales[1]
+        return cls(hyper, origin, products, preconditioner, mean, parts, found)
 
     def mean_and_gradient(self, x: Array) -> tuple[Array, Array]:
         """The posterior mean of f and its gradient by x, `m x d -> m, m x d`."""
@@ -129,10 +132,12 @@ def _explained(products: CovarianceProducts, target: Array, solution: Array) -> 
 def _solutions(
     products: CovarianceProducts, preconditioner: Preconditioner, targets: Sequence[Array], tolerance: float
 ) -> list[Solution]:
-    """One a target, side by side on the threads there are."""
+    """One a target, side by side on the threads there are; a single one has them all."""
 
     def solution(target: Array) -> Solution:
         return solve(products, preconditioner, target, tolerance=tolerance, iterations=MOST_ITERATIONS)
 
+    if len(targets) == 1:
+        return [solution(targets[0])]
     with single_threaded_blas():
         return map_threads(solution, targets, size=len(products.u) * products.u.shape[1])

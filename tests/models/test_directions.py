@@ -20,7 +20,7 @@ def gradients(axes: np.ndarray, count: int, *, seed: int = 0) -> np.ndarray:
 
 
 def test_gradients_of_a_function_of_few_directions_span_them(axes):
-    found = active_directions(gradients(axes, 8), rest=1e-3).axes
+    found = active_directions(gradients(axes, 8), rest=1e-3, most=DIM).axes
     assert found.shape == (RANK, DIM)
     np.testing.assert_allclose(found @ found.T, np.eye(RANK), atol=1e-14)
     np.testing.assert_allclose(found.T @ (found @ axes.T), axes.T, atol=1e-13)
@@ -28,7 +28,9 @@ def test_gradients_of_a_function_of_few_directions_span_them(axes):
 
 def test_directions_stay_what_they_are_as_gradients_come(axes):
     many = gradients(axes, 12)
-    assert np.array_equal(active_directions(many, rest=1e-3).axes, active_directions(many[:5], rest=1e-3).axes)
+    assert np.array_equal(
+        active_directions(many, rest=1e-3, most=DIM).axes, active_directions(many[:5], rest=1e-3, most=DIM).axes
+    )
 
 
 @pytest.mark.parametrize(("size", "rank"), [(1e-4, RANK), (1e-2, 8)])
@@ -36,15 +38,15 @@ def test_a_small_rest_is_left_out_and_a_larger_one_is_not(axes, size, rank):
     rough = gradients(axes, 8)
     noise = np.random.default_rng(1).normal(size=rough.shape)
     noise *= size * np.linalg.norm(rough, axis=1, keepdims=True) / np.linalg.norm(noise, axis=1, keepdims=True)
-    assert len(active_directions(rough + noise, rest=1e-3).axes) == rank
+    assert len(active_directions(rough + noise, rest=1e-3, most=DIM).axes) == rank
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e300])
 def test_units_do_not_matter_and_gradients_of_zero_say_nothing(axes, size):
     given = np.vstack([np.zeros(DIM), size * gradients(axes, 5)])
-    found, plain = (active_directions(g, rest=1e-3).axes for g in (given, gradients(axes, 5)))
+    found, plain = (active_directions(g, rest=1e-3, most=DIM).axes for g in (given, gradients(axes, 5)))
     np.testing.assert_allclose(found, plain, atol=1e-12)
-    assert active_directions(np.zeros((4, DIM)), rest=1e-3).axes.shape == (0, DIM)
+    assert active_directions(np.zeros((4, DIM)), rest=1e-3, most=DIM).axes.shape == (0, DIM)
 
 
 def test_observations_along_the_directions_have_the_derivatives_along_them(axes):

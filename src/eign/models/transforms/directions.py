@@ -48,16 +48,20 @@ class Directions(NamedTuple):
         return x
 
 
-def active_directions(gradients: Array, *, rest: float) -> Directions:
-    """What gradients `n x d` span, up to this share of each of them.
+def active_directions(gradients: Array, *, rest: float, most: int) -> Directions | None:
+    """What gradients `n x d` span, up to this share of each of them; None if these are more directions than `most`.
 
     In the order of the rows, so that directions stay what they are as further gradients come.
 
-    >>> active_directions(np.array([[0.0, 2.0, 0.0], [0.0, 1.0, 1e-9], [3.0, 1.0, 0.0]]), rest=1e-6).axes.tolist()
+    >>> told = np.array([[0.0, 2.0, 0.0], [0.0, 1.0, 1e-9], [3.0, 1.0, 0.0]])
+    >>> active_directions(told, rest=1e-6, most=2).axes.tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    >>> active_directions(told, rest=1e-6, most=1)
     """
     axes = np.empty((0, gradients.shape[1]))
     for gradient in gradients:
+        if len(axes) > most:
+            return None
         largest = np.abs(gradient).max()
         if not 0.0 < largest < np.inf:
             continue
@@ -66,4 +70,4 @@ def active_directions(gradients: Array, *, rest: float) -> Directions:
         if np.linalg.norm(left) > rest:
             left = left - (axes @ left) @ axes  # once more: rounding of the first time
             axes = np.vstack([axes, left / np.linalg.norm(left)])
-    return Directions(axes)
+    return Directions(axes) if len(axes) <= most else None

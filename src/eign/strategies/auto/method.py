@@ -142,9 +142,14 @@ def _few_directions(data: Observations) -> Directions | None:
     """
     if not are_many(data.dim) or not _has_slopes(data):
         return None
-    few = active_directions(data.grad[data.has_y], rest=SETTINGS.outside)
+    room = int(data.has_y.sum()) - SETTINGS.model.fewest
+    few = active_directions(
+        data.grad[data.has_y], rest=SETTINGS.outside, most=min(room, int(np.sqrt(SETTINGS.model.rows)))
+    )
+    if few is None:
+        return None
     rank, best = len(few.axes), few.coordinates(_best_point(data))
-    is_few = 0 < rank <= data.has_y.sum() - SETTINGS.model.fewest and not are_many(rank)
+    is_few = rank > 0 and not are_many(rank)
     return few if is_few and bool(((best >= 0.0) & (best <= 1.0)).all()) else None
 
 

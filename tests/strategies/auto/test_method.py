@@ -340,9 +340,11 @@ def test_an_optimum_is_not_evaluated_over_and_over():
 
 
 def test_a_batch_spreads():
-    """Global steps look beyond what the model expects of pending points."""
+    """Global steps look beyond what the model expects of pending points, and keep away from them."""
     opt, _ = run(wave, 5)
-    assert closest_pair(opt.ask(5)) > 1e-3
+    points = opt.ask(5)
+    assert closest_pair(points) > 1e-4
+    assert closest_pair(points[np.array(handle(opt).pending.reasons) == "global"]) > 0.99 * SETTINGS.model.resolution
 
 
 @pytest.mark.filterwarnings("ignore:x = .* was told before:UserWarning")

@@ -50,7 +50,7 @@ class Steps:
     def belief(self, state: State, data: Observations, pending: Array) -> Belief:
         """The model in the units of y, and where a global step would look."""
         model = _model(state, data, _of_all_coordinates(Memory.from_json(state.memory)))
-        step, target = _global_step(model.given(data, pending), state, data)
+        step, target = _global_step(model.given(data, pending), state, data, pending)
         return Belief(model, SeenAcquisition(target, model.coordinates), step.x)
 
     def estimates(self, state: State, data: Observations) -> Array:
@@ -107,7 +107,7 @@ def _looked_around(
         far = jump(data, pending, generator(state, 2))
         return far, _best_point(data), memory, replace(state, noisy=False)
     model = _model(state, data, memory)
-    far, _ = _global_step(model.given(data, pending), state, data)
+    far, _ = _global_step(model.given(data, pending), state, data, pending)
     best = model.coordinates.undo(model.incumbent.x.numpy())
     return far, best, replace(memory, fit=model.fit), replace(state, noisy=model.noisy)
 
@@ -120,7 +120,8 @@ def _looked_along(
     known = memory.fit if memory.rank == rank else None
     along = replace(state, dim=rank, decades=[])
     model = _model(along, seen, replace(memory, fit=known))
-    step, _ = _global_step(model.given(seen, few.coordinates(pending)), along, seen)
+    waiting = few.coordinates(pending)
+    step, _ = _global_step(model.given(seen, waiting), along, seen, waiting)
     far = step._replace(x=few.lifted(step.x, best))
     return far, best, replace(memory, fit=model.fit, rank=rank), replace(state, noisy=False)
 
@@ -187,7 +188,9 @@ def _is_searched(state: State, data: Observations) -> bool:
     return bool(state.options["local"]) and _has_slopes(data)
 
 
-def _global_step(model: SelectedModel, state: State, data: Observations) -> tuple[Step, SurrogateAcquisition]:
+def _global_step(
+    model: SelectedModel, state: State, data: Observations, pending: Array
+) -> tuple[Step, SurrogateAcquisition]:
     """The maximiser of LogEI, and its expected improvement.
 
     Where a search sees to the surroundings of the best point, a global step has to gain more than a little, and keeps
@@ -195,18 +198,18 @@ def _global_step(model: SelectedModel, state: State, data: Observations) -> tupl
     which the model's own error always promises, would take all that is left.
     """
     if _is_searched(state, data):
-        return _best_place(model, state, data, is_away=True)
-    found = _best_place(model, state, data, is_away=False)
+        return _best_place(model, state, data, pending, is_away=True)
+    found = _best_place(model, state, data, pending, is_away=False)
     is_small = found[0].gain < SETTINGS.small * found[0].unit
     if model.noisy or not is_small or state.asked % 2:
         return found
-    return _best_place(model, state, data, is_away=True)
+    return _best_place(model, state, data, pending, is_away=True)
 
 
 def _best_place(
-    model: SelectedModel, state: State, data: Observations, *, is_away: bool
+    model: SelectedModel, state: State, data: Observations, pending: Array, *, is_away: bool
 ) -> tuple[Step, SurrogateAcquisition]:
-    """The largest LogEI, away from all points or anywhere.
+    """The largest LogEI, away from all points, known or pending, or anywhere.
 
     Over what is expected of pending points, too: else the next point would be next to the best of them.
     """
@@ -220,7 +223,7 @@ def _best_place(
         restarts=SETTINGS.starts,
         raw_samples=SETTINGS.candidates,
         incumbents=model.incumbent.x[None],
-        avoid=torch.tensor(model.coordinates.points(data.x)),
+        avoid=torch.tensor(model.coordinates.points(np.concatenate([data.x, pending]))),
         guesses=guess[None],
         apart=SETTINGS.model.resolution if is_away else CLOSEST,
         is_noisy=model.noisy,

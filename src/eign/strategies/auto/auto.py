@@ -77,12 +77,14 @@ class Auto(Strategy):
 
 
 def _first_point(state: State) -> Array:
-    """A point of the middle half of the box, where all optima are nearer; with many coordinates the centre.
+    """A point of the middle half of the box, where all optima are nearer; with many coordinates one next to the centre.
 
-    Not the centre of a few: where a function is symmetric its gradient says nothing there.
+    Never the centre itself: where a function is symmetric its gradient says nothing there, or leads along the symmetry
+    (of atoms that all are at one place none moves away from the others).
     """
-    centre = np.full(state.dim, 1 / 2)
-    return centre if are_many(state.dim) else (centre + design_point(state.seed, state.dim, 0)) / 2
+    centre, drawn = np.full(state.dim, 1 / 2), design_point(state.seed, state.dim, 0)
+    share = 2 * SETTINGS.model.resolution if are_many(state.dim) else 1 / 2
+    return centre + share * (drawn - centre)
 
 
 def _is_free(state: State) -> bool:

@@ -83,8 +83,9 @@ def _first_point(state: State) -> Array:
     (of atoms that all are at one place none moves away from the others).
     """
     centre, drawn = np.full(state.dim, 1 / 2), design_point(state.seed, state.dim, 0)
-    share = 2 * SETTINGS.model.resolution if are_many(state.dim) else 1 / 2
-    return centre + share * (drawn - centre)
+    if are_many(state.dim):
+        return np.asarray(centre + 2 * SETTINGS.model.resolution * (drawn - centre))
+    return np.asarray((centre + drawn) / 2)
 
 
 def _is_free(state: State) -> bool:

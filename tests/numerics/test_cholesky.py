@@ -152,7 +152,8 @@ def test_jitter_is_relative_to_the_diagonal_so_that_units_do_not_matter() -> Non
     lower, jitter = cholesky(root @ root.T)
     scaled, other = cholesky(root @ root.T * np.outer(units, units))
     assert jitter == other > 0
-    np.testing.assert_allclose(np.tril(scaled), units[:, None] * np.tril(lower), rtol=1e-4, atol=0)
+    # The last five pivots are 1e-12 of the diagonal, with rounding errors of some 1e-15.
+    np.testing.assert_allclose(np.tril(scaled), units[:, None] * np.tril(lower), rtol=1e-2, atol=0)
 
 
 def test_the_same_policy_in_torch_and_for_many_small_matrices() -> None:
@@ -179,7 +180,8 @@ def test_the_scale_says_what_is_rounding() -> None:
     assert cholesky(small, scale=1.0 * np.ones(3))[1] == 0.0
     assert cholesky(1e-17 * np.eye(3), scale=np.ones(3))[1] == JITTERS[0]
     lifted = cholesky_torch.cholesky(torch.from_numpy(1e-17 * np.eye(3)), scale=torch.ones(1))[1]
-    np.testing.assert_allclose(lifted, JITTERS[0] * np.eye(3), rtol=1e-6)
+    # Beside the 1e-17 that was there.
+    np.testing.assert_allclose(lifted, JITTERS[0] * np.eye(3), rtol=2e-5)
 
 
 def test_only_one_module_decides_about_jitter() -> None:

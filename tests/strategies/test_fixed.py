@@ -32,11 +32,11 @@ def surrogate(method, observed, **options):
 
 @pytest.mark.parametrize("method", ["ei", "ei-gn"])
 def test_the_posterior_of_f_is_the_textbooks(method):
-    """With mean 0, the given kernel in the units of y, and the jitter: 1e-9 of its variance."""
+    """With mean 0, the given kernel in the units of y, and the jitter: 1e-12 of its variance."""
     observed = data()
     model, state = surrogate(method, observed)
     X = np.random.default_rng(1).random((5, 3))
-    prior = 2.0 * covariance(observed.x, observed.x, 0.3) + 2e-9 * np.eye(12)
+    prior = 2.0 * covariance(observed.x, observed.x, 0.3) + 2e-12 * np.eye(12)
     cross = 2.0 * covariance(X, observed.x, 0.3)
     mean, variance = model.moments(torch.tensor(X))[:2]
     np.testing.assert_allclose(mean, cross @ np.linalg.solve(prior, observed.y), rtol=1e-9)
@@ -52,7 +52,7 @@ def test_each_partial_derivative_is_standardised_and_has_the_same_hyperparameter
     np.testing.assert_allclose(units.grad_shift, observed.grad.mean(axis=0))
     np.testing.assert_allclose(units.grad_scale, observed.grad.std(axis=0, ddof=1))
     X = np.random.default_rng(1).random((5, 3))
-    prior = 2.0 * covariance(observed.x, observed.x, 0.3) + 2e-9 * np.eye(12)
+    prior = 2.0 * covariance(observed.x, observed.x, 0.3) + 2e-12 * np.eye(12)
     standardized = (observed.grad[:, 1] - units.grad_shift[1]) / units.grad_scale[1]
     mean = 2.0 * covariance(X, observed.x, 0.3) @ np.linalg.solve(prior, standardized)
     found = model.gradient_posterior(torch.tensor(X)).mean[:, 1]

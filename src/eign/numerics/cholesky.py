@@ -1,7 +1,7 @@
 r"""Triangular factors of batches of small dense matrices, by LAPACK, one matrix at a time; and the one jitter policy.
 
 **Jitter.** A covariance matrix is factored as it is, or with the jitter that its model begins with. Only if that fails
-its diagonal grows, by 1e-9 of itself and then ten times as much at each further attempt, up to 1e-2. A factor whose
+its diagonal grows, by 1e-12 of itself and then ten times as much at each further attempt, up to 1e-2. A factor whose
 pivot is no larger than rounding errors counts as a failure: everything computed from it would be noise. What is added
 is relative to the matrix's own diagonal. A posterior covariance is a difference, and has the rounding errors of what it
 is a difference of: there `scale` says what is large enough. Every factorisation follows these rules: here, in
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from eign.arrays import Array, Mask
 from eign.numerics.lapack import cholesky_in_place, gram_in_place, invert_in_place, multiply_in_place
 
-JITTERS: Final = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-"""What is added to a diagonal after failures, relative to it: the paper's 1e-9 first, its 1e-2 last."""
+JITTERS: Final = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+"""What is added to a diagonal after failures, relative to it: twenty times the rounding error of 500 rows first."""
 
 UNIT_ROUNDOFF: Final = 2.0**-53
 _LEAF: Final = 64

@@ -32,15 +32,15 @@ from gpytorch.settings import min_fixed_noise  # type: ignore[import-untyped]
 from torch import Tensor
 
 from eign.models.independent.map_objective import LENGTHSCALE_PRIOR, OUTPUTSCALE_PRIOR
-from eign.models.independent.model import JITTER
 from eign_lab.rivals.counted import CountedProblem, sobol_design
 
 Acquisition = Literal["ei", "log-ei"]
 _ACQUISITIONS: Final = {"ei": ExpectedImprovement, "log-ei": LogExpectedImprovement}
+_JITTER: Final = 1e-9  # the paper's
 _DEFAULTS: Final[dict[str, Any]] = {
     "restarts": 10,
     "raw_samples": 512,
-    "noise": JITTER,
+    "noise": _JITTER,
     "priors": "paper",
     "standardize": True,
     "normalize": True,
@@ -93,7 +93,7 @@ def _model(x: Tensor, y: Tensor, settings: dict[str, Any]) -> SingleTaskGP:
         return SingleTaskGP(x, y, covar_module=kernel, outcome_transform=transform).to(x)
     # GPyTorch takes no less than 1e-6 unless it is asked to.
     variance = settings["noise"] * (float(y.var()) if settings["standardize"] else 1.0)
-    with min_fixed_noise(double_value=JITTER, float_value=JITTER):
+    with min_fixed_noise(double_value=_JITTER, float_value=_JITTER):
         return SingleTaskGP(
             x, y, train_Yvar=torch.full_like(y, variance), covar_module=kernel, outcome_transform=transform
         ).to(x)

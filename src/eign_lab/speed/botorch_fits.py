@@ -15,7 +15,7 @@ from gpytorch.settings import min_fixed_noise  # type: ignore[import-untyped]
 from torch import Tensor
 
 from eign.arrays import Array
-from eign.models.independent.model import JITTER
+from eign.models.independent.fitting import FIRST_JITTER
 from eign_lab.rivals.botorch_loop import paper_kernel
 
 Form = Literal["list", "batched"]
@@ -82,10 +82,10 @@ def posterior_and_gradient(peer: PeerModel, points: Tensor) -> Tensor:
 def _single(x: Tensor, targets: Tensor, *, batch: int) -> SingleTaskGP:
     kernel = paper_kernel(x.shape[-1], shape=torch.Size([batch] if batch > 1 else []))
     # GPyTorch takes no less than 1e-6 unless it is asked to.
-    with warnings.catch_warnings(), min_fixed_noise(double_value=JITTER):
+    with warnings.catch_warnings(), min_fixed_noise(double_value=FIRST_JITTER):
         warnings.simplefilter("ignore")
         return SingleTaskGP(
-            x, targets, train_Yvar=torch.full_like(targets, JITTER), covar_module=kernel, outcome_transform=None
+            x, targets, train_Yvar=torch.full_like(targets, FIRST_JITTER), covar_module=kernel, outcome_transform=None
         ).to(torch.float64)
 
 

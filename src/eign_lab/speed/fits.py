@@ -19,8 +19,9 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from torch import Tensor
 
 from eign.arrays import Array
+from eign.models.independent.fitting import FIRST_JITTER
 from eign.models.independent.map_objective import FitProblem, negative_log_posterior
-from eign.models.independent.model import JITTER, IndependentGradientGP
+from eign.models.independent.model import IndependentGradientGP
 from eign.models.kernels import matern52
 from eign_lab.speed import botorch_fits
 
@@ -272,7 +273,8 @@ def _gap(seen: Samples, ours: Array, theirs: Array) -> float:
     for target, our_theta, their_theta in zip(targets, ours, theirs, strict=True):
         problem = FitProblem(seen.x.numpy(), np.ascontiguousarray(target), np.zeros(n))
         mine, peer = (
-            negative_log_posterior(theta, problem, matern52, jitter=JITTER).value for theta in (our_theta, their_theta)
+            negative_log_posterior(theta, problem, matern52, jitter=FIRST_JITTER).value
+            for theta in (our_theta, their_theta)
         )
         excess.append(float(mine - peer) / n)
     return max(excess)

@@ -23,10 +23,15 @@ DIM = 2
 
 
 def observed(n: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    x = torch.rand(n, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+    x = torch.rand(n, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return x, *values(x)
+
+
+def values(at: Tensor) -> tuple[Tensor, Tensor]:
+    x = at.clone().requires_grad_()
     y = (6 * x[:, 0]).sin() + (x[:, 1] - 0.3) ** 2
     (grad,) = torch.autograd.grad(y.sum(), x)
-    return x.detach(), y.detach().unsqueeze(-1), grad
+    return y.detach().unsqueeze(-1), grad
 
 
 def points(*shape: int, seed: int = 9) -> Tensor:
@@ -231,12 +236,14 @@ def test_bad_hyperparameters_and_outputs(gp: IndependentGradientGP) -> None:
 def test_half_of_the_points_nearly_coincide() -> None:
     x, y, grad = observed(60)
     close = x + 1e-6 * torch.randn(60, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    gp = fit(IndependentGradientGP(torch.cat([x, close]), torch.cat([y, y]), torch.cat([grad, grad])))
+    y_close, grad_close = values(close)
+    gp = fit(IndependentGradientGP(torch.cat([x, close]), torch.cat([y, y_close]), torch.cat([grad, grad_close])))
     result, alone = gp.moments(points(50)), fit(IndependentGradientGP(x, y, grad)).moments(points(50))
     assert all(torch.isfinite(part).all() for part in result)
-    # The copies say nothing new, and 1e-6 of a slope of about 5 that is wrong.
-    torch.testing.assert_close(result.mean, alone.mean, rtol=0, atol=1e-3)
-    torch.testing.assert_close(result.grad_mean, alone.grad_mean, rtol=0, atol=1e-2)
+    truth, slopes = values(points(50))
+    for name, exact in (("mean", truth[:, 0]), ("grad_mean", slopes)):
+        errors = [float((getattr(found, name) - exact).abs().max()) for found in (result, alone)]
+        assert errors[0] < 1.1 * errors[1]
 
 
 @pytest.mark.parametrize("noise", [None, "learn"])

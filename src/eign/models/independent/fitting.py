@@ -14,7 +14,7 @@ from eign.models.independent.map_objective import OUTPUTSCALE_PRIOR as OUTPUTSCA
 from eign.models.independent.map_objective import FitProblem, Posterior, negative_log_prior, stacked_posterior
 from eign.models.kernels import Correlation
 from eign.numerics import lbfgs
-from eign.numerics.cholesky import FactorizationError, larger_jitter, smaller_jitter
+from eign.numerics.cholesky import JITTERS, FactorizationError, larger_jitter, smaller_jitter
 from eign.numerics.threads import map_threads
 
 _LENGTHSCALE_BOUNDS: Final = (1e-2, 1e2)
@@ -32,6 +32,14 @@ _OWN_LENGTHSCALES: Final = (0.05, 4.0)
 _RIVAL_EXCESS: Final = 5.0
 _RIVAL_DISTANCE: Final = 0.5
 _SECANT_PAIRS: Final = 8
+FIRST_JITTER: Final = 1e-9
+"""What a first fit has on its diagonals, as a share of the variance of the data: the paper's."""
+LEAST_JITTER: Final = JITTERS[0]
+"""What is left where many points close to each other agree: they are then likelier with less.
+
+With 1e-9 an incumbent that has converged keeps a deviation of 3e-5, of which expected improvement is more than what the
+rest of the box promises, and nearly all later suggestions repeat it: notes/surrogate.md.
+"""
 # Another jitter is believed if the data are so much likelier with it, in nats.
 _CLEARLY: Final = 5.0
 _EVALUATIONS: Final = 200
@@ -171,8 +179,10 @@ def fit_problems(
     """The best theta found for each problem, with as little jitter as it takes.
 
     Jitter is fixed while a problem is fitted: with more of it J is another function. The fit begins again with ten
-    times as much for a problem of which a factorisation failed, and for one that has a first jitter if its data scatter
-    so much that they are likelier with more, see `likelier_jitter`; with a tenth if that is the likelier.
+    times as much for a problem of which a factorisation failed. With a least jitter it begins with `FIRST_JITTER` or
+    with what the previous fit took, and again with more for data that scatter so much that they are likelier with more,
+    see `likelier_jitter`; with a tenth if that is the likelier. From the least it would not find its way up: there the
+    lengthscales explain the scatter.
 
     Args:
         problems: See `_fit_at`.
@@ -183,7 +193,9 @@ def fit_problems(
         last: What the previous fit took for each, where data that scatter made it grow.
     """
     follows_scatter = jitter > 0.0 and not learn_noise
-    levels = np.maximum(jitter, last if follows_scatter and last is not None else np.zeros(len(problems)))
+    begun = np.zeros(len(problems)) if last is None else last
+    levels = np.maximum(jitter, np.where(begun > 0.0, begun, FIRST_JITTER) if follows_scatter else 0.0)
+    levels = np.broadcast_to(levels, len(problems))
     tried = {tuple(levels)}
     while True:
         found, failed, likelier = _fit_at(problems, kernel, levels, learn_noise=learn_noise, warm=warm)

@@ -1,7 +1,7 @@
 """The paper's surrogate: one Gaussian process for f and one for each partial derivative, all independent."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 from eign.arrays import Array
 from eign.data import Observations
 from eign.models.first_derivatives import first_derivatives_only
-from eign.models.independent.fitting import Fit, WarmStart, fit_problems
+from eign.models.independent.fitting import LEAST_JITTER, Fit, WarmStart, fit_problems
 from eign.models.independent.hyperparameters import Hyperparameters
 from eign.models.independent.map_objective import FitProblem
 from eign.models.independent.processes import (
@@ -28,12 +28,6 @@ from eign.models.tensors import as_observations, as_points, as_rows
 from eign.models.value_model import ObservedModel, check_noise
 from eign.numerics.threads import single_threaded_blas
 from eign.standardization import Standardization, standardize_independent
-
-JITTER: Final = 1e-9
-"""What the diagonal of each covariance has beside noise, as a share of the variance of the data: the paper's.
-
-Up to 2,000 points a factorisation cannot fail with it, see `eign.numerics.large_cholesky.nugget`.
-"""
 
 
 class ValueAndGradientMoments(NamedTuple):
@@ -113,8 +107,9 @@ class IndependentGradientGP(ObservedModel):
     def jitter(self) -> Array:
         """What each process has on its diagonal beside noise, as a share of the variance of its data, `d + 1`.
 
-        With given units it is a share of the prior variance. It is 1e-9 without noise and 0 with an assumed level of
-        it; more only if a factorisation failed, or if the data scatter and are likelier with more.
+        With given units it is a share of the prior variance. Without noise it is 1e-12; after a fit it
+        is 1e-9, less if points close to each other agree, and more if they do not or if a factorisation failed. With an
+        assumed level of noise it is 0, or more after a failure.
         """
         return self._conditioned().factor.jitter
 
@@ -162,7 +157,7 @@ class IndependentGradientGP(ObservedModel):
                 self._correlation,
                 learn_noise=self.learns_noise,
                 warm=self._warm_start,
-                jitter=self._first_jitter,
+                jitter=self._least_jitter,
                 last=self._hyperparameters.jitter,
             )
         self._warm_start = result.warm_start
@@ -215,8 +210,8 @@ class IndependentGradientGP(ObservedModel):
         return 0.0 if self.noise is None or self.noise == "learn" else float(self.noise)
 
     @property
-    def _first_jitter(self) -> float:
-        return 0.0 if self._assumed_noise else JITTER
+    def _least_jitter(self) -> float:
+        return 0.0 if self._assumed_noise else LEAST_JITTER
 
     def _conditioned(self) -> Processes:
         """The factorised processes, made when first needed: a refit right after `append` needs no extension."""
@@ -228,7 +223,7 @@ class IndependentGradientGP(ObservedModel):
                 data = self._fitted_data or self._data(self._observations)
                 hyper = self._hyperparameters
                 unit = None if self._given_standardization is None else hyper.outputscale
-                self._processes = condition(self._correlation, hyper, data, jitter=self._first_jitter, unit=unit)
+                self._processes = condition(self._correlation, hyper, data, jitter=self._least_jitter, unit=unit)
             else:
                 new = self._observations[len(older.observations) :]
                 self._processes = extended(older._conditioned(), self._data(new))

@@ -57,7 +57,7 @@ def experiment(problems: Sequence[str] = tuple(FUNCTIONS), methods: Sequence[str
         for name in problems
     )
     return Experiment(
-        "egreedy", "Published runs of EI", specs, tuple(MethodSpec(METHODS[name], name) for name in methods), version=3
+        "egreedy", "Published runs of EI", specs, tuple(MethodSpec(METHODS[name], name) for name in methods), version=4
     )
 
 

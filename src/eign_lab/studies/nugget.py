@@ -37,17 +37,20 @@ PROBLEMS: Final = {
 }
 """Points of the design, and evaluations in all: the paper's."""
 METHODS: Final = {"ei": "EI", "log-ei": "LogEI", "ei-gn": "EI-GN", "ucb": "UCB"}
-NUGGETS: Final = (1e-6, 1e-9, 1e-12, 0.0)
+NUGGETS: Final = (1e-6, 1e-9, 1e-12, 0.0, None)
+"""The least variance on the diagonal; None is the model's rule: it begins with 1e-9 and follows the evidence."""
+_RULE: Final = (fitting.LEAST_JITTER, fitting.FIRST_JITTER)
 CLOSE: Final = 0.02
 CONVERGED: Final = 1e-3
 Run = dict[str, Any]
 
 
-def run(name: str, method: str, nugget: float, seed: int) -> Run:
+def run(name: str, method: str, nugget: float | None, seed: int) -> Run:
     """One study, and how many of its suggestions went to a converged incumbent."""
     problem, (count, budget) = eign.problems.get(name), PROBLEMS[name]
     # What is a constant for users is what this study varies. Of 1e-6 they are warned.
-    independent.LEAST_JITTER = fitting.FIRST_JITTER = nugget  # type: ignore[attr-defined, misc]
+    least, first = _RULE if nugget is None else (nugget, nugget)
+    independent.LEAST_JITTER, fitting.FIRST_JITTER = least, first  # type: ignore[attr-defined, misc]
     warnings.simplefilter("ignore", RuntimeWarning)
     optimizer = eign.Optimizer(
         problem.bounds, method=method, seed=seed, maximize=True, check_gradients=False, options={"n_init": count}
@@ -127,13 +130,13 @@ def run_missing(file: Path, problems: Iterable[str], seeds: int) -> None:
                     )
 
 
-def summaries(runs: list[Run]) -> Iterator[tuple[str, str, float, int, tuple[float, float], float]]:
+def summaries(runs: list[Run]) -> Iterator[tuple[str, str, float | None, int, tuple[float, float], float]]:
     """For each problem, method and nugget: seeds, best value with its standard error, and the share at the incumbent.
 
     Only seeds that all methods and nuggets of a problem have, and problems with two of them. The share is of all
     suggestions after convergence, of all seeds together; NaN if no incumbent converged.
     """
-    found: dict[tuple[str, str, float], dict[int, Run]] = defaultdict(dict)
+    found: dict[tuple[str, str, float | None], dict[int, Run]] = defaultdict(dict)
     for one in runs:
         found[one["problem"], one["method"], one["nugget"]][one["seed"]] = one
     for name in PROBLEMS:
@@ -147,8 +150,10 @@ def summaries(runs: list[Run]) -> Iterator[tuple[str, str, float, int, tuple[flo
             yield name, method, nugget, len(seeds), (float(best.mean()), error), share
 
 
-def label(nugget: float) -> str:
+def label(nugget: float | None) -> str:
     """As it stands in table and figure."""
+    if nugget is None:
+        return "fitted"
     return f"{nugget:.0e}".replace("e-0", "e-") if nugget else "none"
 
 

@@ -21,6 +21,7 @@ counts by its value, and a failed trial as one that is worse than expected.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, final
@@ -35,7 +36,8 @@ from eign.numerics import lbfgs
 from eign.space import SAME_POINT, contains, nearest
 
 FIRST_STEP: Final = 0.25
-"""Length of the first step in the unit cube, as of `l-bfgs`."""
+"""Length of the first step in the unit cube in a few dimensions, as of `l-bfgs`."""
+_FIRST_STEP_PER_COORDINATE: Final = 0.1
 TOLERANCE: Final = 1e-24
 """A search ends when its last step gained, and its next one promises, less than this share of what it has gained.
 
@@ -93,7 +95,7 @@ class LocalSearch:
     """
 
     point: list[float]
-    step: float = FIRST_STEP
+    step: float
     rows: tuple[int, ...] = ()
     radius: float | None = None
     forecast: Forecast | None = None
@@ -117,9 +119,21 @@ class LocalSearch:
         return cls(**{**stored, "rows": tuple(stored["rows"]), "forecast": forecast})
 
 
-def begin(start: Array, *, step: float = FIRST_STEP) -> LocalSearch:
+def first_step(dim: int) -> float:
+    """Length of the first step in the unit cube: a quarter, and in many dimensions a tenth for each coordinate.
+
+    Optima are sqrt(d / 12) away from the centre in the mean: with a quarter in 200 dimensions, a search that makes its
+    steps 2.5 times as long at best has four evaluations behind it before they are as long as the way.
+
+    >>> [round(first_step(dim), 2) for dim in (2, 6, 20, 200)]
+    [0.25, 0.25, 0.45, 1.41]
+    """
+    return max(FIRST_STEP, _FIRST_STEP_PER_COORDINATE * math.sqrt(dim))
+
+
+def begin(start: Array, *, step: float | None = None) -> LocalSearch:
     """A search from here, whose first step is about so long in the unit cube."""
-    return LocalSearch(np.clip(start, 0.0, 1.0).tolist(), step)
+    return LocalSearch(np.clip(start, 0.0, 1.0).tolist(), first_step(len(start)) if step is None else step)
 
 
 def advance(search: LocalSearch, data: Observations, *, tolerance: float = TOLERANCE) -> LocalSearch:
@@ -377,7 +391,7 @@ def _region(search: LocalSearch, path: _Path, data: Observations, free: lbfgs.Ma
     if search.radius is None:
         # What others' points say about the curvature is a guess: not farther than a search goes that knows nothing.
         length = float(np.linalg.norm(metric.differences(newton)))
-        radius *= min(1.0, FIRST_STEP / length) if length > 0.0 else 1.0
+        radius *= min(1.0, first_step(data.dim) / length) if length > 0.0 else 1.0
     if search.radius is not None and search.forecast is not None:
         last = metric.coordinates((data.x[search.rows[-1]] - data.x[path.before]) * free)
         rho = path.gain / search.forecast.promise

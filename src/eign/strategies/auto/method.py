@@ -33,7 +33,7 @@ from eign.strategies.auto.memory import Memory, Promise
 from eign.strategies.auto.settings import SETTINGS, are_many
 from eign.strategies.auto.views import SeenAcquisition
 from eign.strategies.design import generator
-from eign.strategies.local_search import FIRST_STEP, LocalSearch, advance, begin, best_row
+from eign.strategies.local_search import FIRST_STEP, LocalSearch, advance, begin, best_row, first_step
 from eign.strategies.strategy import Belief, Proposal, State
 
 
@@ -245,7 +245,7 @@ def _begun(memory: Memory, start: Array, data: Observations, pending: Array) -> 
     if contains(memory.known_optima(data.dim), start):
         return memory, None
     others = data.x[np.abs(data.x - start).max(axis=1) > SAME_POINT]
-    search = begin(start, step=min(FIRST_STEP, nearest(others, start)[1]))
+    search = begin(start, step=min(first_step(data.dim), nearest(others, start)[1]))
     return _advanced(replace(memory, search=search, is_restart=True, idle=0), data, pending)
 
 

@@ -38,6 +38,7 @@ from eign.space import SAME_POINT, contains, nearest
 FIRST_STEP: Final = 0.25
 """Length of the first step in the unit cube in a few dimensions, as of `l-bfgs`."""
 _FIRST_STEP_PER_COORDINATE: Final = 0.1
+_MANY: Final = 25
 TOLERANCE: Final = 1e-24
 """A search ends when its last step gained, and its next one promises, less than this share of what it has gained.
 
@@ -123,12 +124,13 @@ def first_step(dim: int) -> float:
     """Length of the first step in the unit cube: a quarter, and in many dimensions a tenth for each coordinate.
 
     Optima are sqrt(d / 12) away from the centre in the mean: with a quarter in 200 dimensions, a search that makes its
-    steps 2.5 times as long at best has four evaluations behind it before they are as long as the way.
+    steps 2.5 times as long at best has four evaluations behind it before they are as long as the way. In a few
+    dimensions longer steps gain nothing, see notes/auto_trials.md.
 
-    >>> [round(first_step(dim), 2) for dim in (2, 6, 20, 200)]
-    [0.25, 0.25, 0.45, 1.41]
+    >>> [round(first_step(dim), 2) for dim in (2, 20, 30, 200)]
+    [0.25, 0.25, 0.55, 1.41]
     """
-    return max(FIRST_STEP, _FIRST_STEP_PER_COORDINATE * math.sqrt(dim))
+    return FIRST_STEP if dim < _MANY else _FIRST_STEP_PER_COORDINATE * math.sqrt(dim)
 
 
 def begin(start: Array, *, step: float | None = None) -> LocalSearch:

@@ -30,9 +30,12 @@ def test_bo_with_gradients_in_thirty_lines(capsys):
 def test_acquisitions_of_both_sides(capsys):
     printed = output("botorch_acquisitions.py", capsys)
     optimum = float(re.search(r"optimum (\S+)", printed)[1])
-    reached = [float(value) for value in re.findall(r" to (\S+)", printed)]
-    assert len(reached) == 4
-    assert min(reached) > optimum - 0.1
+    rows = re.findall(r"(\w+)GradientGP .*: (\S+) to (\S+)", printed)
+    assert [kind for kind, *_ in rows] == ["Joint", "Joint", "Independent", "Joint"]
+    for kind, first, last in rows:
+        # With gradients in the surrogate eight evaluations are enough; without they find the way.
+        left = (optimum - float(last)) / (optimum - float(first))
+        assert left < (0.01 if kind == "Joint" else 0.5)
 
 
 def test_ax(capsys):

@@ -174,18 +174,21 @@ def test_a_restart_begins_at_the_top_of_a_bowl_as_soon_as_nothing_else_is_expect
         value, slope = ripples(0.5 + turn @ (x - 0.5))
         return value, turn.T @ slope
 
-    first = {}
-    for bowl in (True, False):
-        opt = Optimizer([(0.0, 1.0)] * 4, seed=4, options={"bowl": bowl}, check_gradients=False)
+    top = 0.5 + turn.T @ (np.array([0.37, 0.58, 0.44, 0.61]) - 0.5)
+
+    def first_restart(seed: int, *, bowl: bool) -> tuple[int, float]:
+        """After how many evaluations, and how far from the top."""
+        opt = Optimizer([(0.0, 1.0)] * 4, seed=seed, options={"bowl": bowl}, check_gradients=False)
         while "restart" not in opt.reasons:
             x = opt.ask()
             opt.tell(x, *turned(x))
-        first[bowl] = opt.history.x[-1]
-        if bowl:
-            count = len(opt.history)
-    assert count < len(opt.history)
-    top = 0.5 + turn.T @ (np.array([0.37, 0.58, 0.44, 0.61]) - 0.5)
-    assert np.abs(first[True] - top).max() < 0.15 < np.abs(first[False] - top).max()
+        return len(opt.history), float(np.abs(opt.history.x[-1] - top).max())
+
+    # Rounding decides where a run looks, and a few points may lie in no bowl: the median of five runs.
+    with_bowl, without = (np.array([first_restart(seed, bowl=bowl) for seed in range(4, 9)]) for bowl in (True, False))
+    assert (with_bowl[:, 0] <= without[:, 0]).all()
+    assert (with_bowl[:, 0] < without[:, 0]).any()
+    assert np.median(with_bowl[:, 1]) < 0.25 < np.median(without[:, 1])
 
 
 def test_along_few_directions_of_many_the_model_finds_what_a_search_does_not():

@@ -27,12 +27,11 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from eign.arrays import Array
 from eign.models.derivative_kernels import Term, profile_derivatives, slope_at_zero
 
-# Points that are worked on at once.
-_BLOCK: Final = 128
 # A point nearer than this share of the distance from the centre takes its place as the parent.
 _NEARER: Final = 0.5
 
@@ -63,23 +62,23 @@ class CovarianceProducts:
         return cls(u, (phi, phi1, phi2), slope_at_zero(term.profile), noise)
 
     def __call__(self, rows: Array) -> Array:
-        """K v, n x (d+1), by blocks of points that stay in the cache."""
-        slopes = rows[:, 1:] * self.slope**-0.5
-        own = np.einsum("bk,bk->b", self.u, slopes)
-        turned = np.ascontiguousarray(slopes.T)
+        r"""K v, n x (d+1).
+
+        With v's values c and slopes V, :math:`s_{ab} = (u_a - u_b) \cdot V_b` and C = phi'' s by elements:
+
+        .. math:: (\phi c - (\phi' \circ s) 1)_a, \qquad
+            u_a (\phi' c - C 1)_a - (\phi' (V + c u) - C u)_a
+        """
+        values, slopes = rows[:, 0], rows[:, 1:] * self.slope**-0.5
+        phi, phi1, phi2 = self.profiles
+        lifted = np.column_stack([self.u, np.ones(len(rows))])
+        along = lifted @ np.column_stack([slopes, -np.einsum("bk,bk->b", self.u, slopes)]).T  # s
         result = np.empty(rows.shape)
-        for first in range(0, len(rows), _BLOCK):
-            block = slice(first, first + _BLOCK)
-            phi, phi1, phi2 = (profile[block] for profile in self.profiles)
-            along = self.u[block] @ turned
-            along -= own  # (u_a - u_b) . v_b
-            result[block, 0] = phi @ rows[:, 0] - np.einsum("ab,ab->a", phi1, along)
-            along *= phi2
-            pull = phi1 * rows[:, 0]
-            pull -= along
-            result[block, 1:] = pull.sum(axis=1)[:, None] * self.u[block] - pull @ self.u - phi1 @ slopes
-        result[:, 1:] *= self.slope**-0.5
-        result[:, 0] += self.noise[:, 0] * rows[:, 0]
+        result[:, 0] = phi @ values - np.einsum("ab,ab->a", phi1, along)
+        along *= phi2
+        pull = phi1 @ np.column_stack([slopes + values[:, None] * self.u, values]) - along @ lifted
+        result[:, 1:] = self.slope**-0.5 * (pull[:, -1:] * self.u - pull[:, :-1])
+        result[:, 0] += self.noise[:, 0] * values
         result[:, 1:] += self.noise[:, 1:] * rows[:, 1:]
         return result
 
@@ -89,13 +88,13 @@ class Preconditioner:
     """The preconditioner of this module's docstring.
 
     Attributes:
-        parent: r of each point; the first is its own.
+        parents: A one in row a at the parent of a, n x n; none in the row of the first point.
         half: -(u_a - u_r) / 2 in the units of the rows, n x d.
         values: cov(e)^{-1}, n x n.
         gradients: (S_1^2 K-perp)^{-1}, n x n.
     """
 
-    parent: NDArray[np.intp]
+    parents: sparse.csr_array[np.float64]
     half: Array
     values: Array
     gradients: Array
@@ -107,7 +106,7 @@ class Preconditioner:
         kernel.flat[:: len(kernel) + 1] += products.noise[:, 1]
         parent = _parents(products.u)
         return cls(
-            parent=parent,
+            parents=_chosen(parent),
             half=-0.5 * products.slope**0.5 * (products.u - products.u[parent]),
             values=_inverse(_remainder_covariance(products, parent)),
             gradients=_inverse(kernel),
@@ -115,17 +114,20 @@ class Preconditioner:
 
     def __call__(self, rows: Array) -> Array:
         """The product with the inverse, n x (d+1)."""
-        root = self.parent == np.arange(len(rows))
-        above = np.where(root[:, None], 0.0, rows[self.parent])
-        left = rows[:, 0] - above[:, 0] + np.einsum("ak,ak->a", self.half, rows[:, 1:] + above[:, 1:])
+        values, slopes = rows[:, 0], rows[:, 1:]
+        left = values - self.parents @ values + np.einsum("ak,ak->a", self.half, slopes + self.parents @ slopes)
+        solved = self.values @ left
+        change = solved[:, None] * self.half
         result = np.empty(rows.shape)
-        result[:, 0] = self.values @ left
-        change = result[:, :1] * self.half
-        result[:, 1:] = self.gradients @ rows[:, 1:] + change
-        children = np.flatnonzero(~root)
-        down = np.concatenate([-result[children, :1], change[children]], axis=1)
-        np.add.at(result, self.parent[children], down)
+        result[:, 0] = solved - self.parents.T @ solved
+        result[:, 1:] = self.gradients @ slopes + change + self.parents.T @ change
         return result
+
+
+def _chosen(parent: NDArray[np.intp]) -> sparse.csr_array[np.float64]:
+    children = np.flatnonzero(parent != np.arange(len(parent)))
+    ones = np.ones(len(children))
+    return sparse.csr_array((ones, (children, parent[children])), shape=(len(parent), len(parent)))
 
 
 def _inverse(matrix: Array) -> Array:

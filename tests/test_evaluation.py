@@ -26,7 +26,7 @@ def test_an_answer_becomes_plain_numbers():
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), None])
 def test_a_failed_value_has_no_gradient_unless_it_is_said(value):
     assert Task(lambda x: (value, np.zeros(2)))(X).gradient is None
-    assert Task(lambda x: value, jac=lambda x: np.zeros(2))(X).gradient is None
+    assert Task(lambda x: value, jac=lambda x: pytest.fail("an adjoint of nothing"))(X).gradient is None
     np.testing.assert_array_equal(Task(lambda x: Evaluation(value, [1.0, 2.0]))(X).gradient, [1.0, 2.0])
 
 
@@ -135,3 +135,18 @@ def test_a_worker_starts_without_torch():
     )
     result = subprocess.run([sys.executable, "-c", program], input=pickled.hex(), capture_output=True, text=True)
     assert result.stdout == "['eign._version', 'eign.arrays', 'eign.evaluation']\n", result.stderr
+
+
+def test_where_the_simulation_failed_constraints_may_fail_too():
+    """They may need its result; what they do know is kept."""
+
+    class Stress:
+        names = ("stress",)
+
+        def values_and_gradients(self, x):
+            raise RuntimeError("no forward state")
+
+    failed = Task(lambda x: None, jac=None, constraints=(Stress(),))(X)
+    assert np.isnan(failed.value)
+    assert np.isnan(failed.constraints["stress"])
+    assert isinstance(Task(lambda x: 1.0, jac=None, constraints=(Stress(),))(X), Raised)

@@ -274,7 +274,7 @@ def test_points_as_dicts():
     assert box.as_dict([0.5, 3]) == {"a": 0.5, "b": 3.0}
     np.testing.assert_array_equal(box.from_dict({"b": 3, "a": 0.25}), [0.25, 3])
     np.testing.assert_array_equal(box.from_dict({"a": 0.25}), [0.25, 3])
-    with pytest.raises(ValueError, match=r"unknown names \['c'\], lacks \['a'\]; expected \['a', 'b'\]"):
+    with pytest.raises(ValueError, match=r"unknown names \['c'\] and lacks \['a'\]; expected \['a', 'b'\]"):
         box.from_dict({"c": 1})
     with pytest.raises(ValueError, match="one point"):
         box.as_dict([[0.5, 3]])

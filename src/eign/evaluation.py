@@ -160,8 +160,9 @@ class Task:
         """
         try:
             answer = self.fun(point, *self.args)
-            gradient = self.jac(point, *self.args) if callable(self.jac) else None
-            constraints = [each.values_and_gradients(point) for each in self.constraints]
+            failed = _is_failed(answer)
+            gradient = self.jac(point, *self.args) if callable(self.jac) and not failed else None
+            constraints = [self._of_constraint(each, point, failed=failed) for each in self.constraints]
         except AnswerError:
             raise
         except SystemExit as error:
@@ -171,6 +172,15 @@ class Task:
         except Exception as error:
             return Raised(error)
         return self._with_constraints(self._read(answer, gradient), constraints)
+
+    def _of_constraint(self, each: ConstraintFunction, point: Any, *, failed: bool) -> tuple[Array, list[Any] | None]:
+        """Its values and gradients; NaN if it raises where the simulation has failed, whose result it may need."""
+        try:
+            return each.values_and_gradients(point)
+        except Exception as error:
+            if not failed or isinstance(error, AnswerError):
+                raise
+            return np.full(len(each.names), np.nan), None
 
     def _with_constraints(self, given: Evaluation, found: list[tuple[Array, list[Any] | None]]) -> Evaluation:
         """The answer with what the functions of the constraints have returned, by name."""
@@ -287,6 +297,11 @@ def _pair(answer: Any, *, outputs: tuple[str, ...] = ()) -> tuple[Any, Any]:
     raise TypeError(
         f"return (value, gradient) or pass jac=None: with jac=True the function returned {type(answer).__name__}"
     )
+
+
+def _is_failed(answer: Any) -> bool:
+    """Whether a function returned None, NaN or an infinite value; an `Evaluation` says itself what it has."""
+    return answer is None or (isinstance(answer, float | np.floating) and not bool(np.isfinite(answer)))
 
 
 def _number(value: Any, what: str) -> float:

@@ -239,7 +239,8 @@ class Box:
         unknown = [name for name in point if name not in names]
         missing = [name for name, free in zip(names, self.free, strict=True) if free and name not in point]
         if unknown or missing:
-            raise ValueError(f"point has unknown names {unknown}, lacks {missing}; expected {list(names)}")
+            wrong = [f"has unknown names {unknown}"] * bool(unknown) + [f"lacks {missing}"] * bool(missing)
+            raise ValueError(f"point {' and '.join(wrong)}; expected {list(names)}")
         values = [point.get(name, low) for name, low in zip(names, self.lower, strict=True)]
         return as_floats(values, "point")
 
@@ -284,6 +285,16 @@ class Box:
         if self.names is None:
             raise ValueError("this box has no names; make it with a dict of bounds, or with names=[...]")
         return self.names
+
+    def within_single_precision(self, x: ArrayLike) -> Array:
+        """Points that were rounded to single precision: on the border where that took them across, `... x d`.
+
+        >>> Box([(0, 0.1)]).within_single_precision(np.float32([0.1]))
+        array([0.1])
+        """
+        points = self._shaped(x)
+        near = np.clip(points, self.lower, self.upper)
+        return np.asarray(np.where(near.astype(np.float32) == points.astype(np.float32), near, points))
 
     def _shaped(self, x: ArrayLike) -> Array:
         array = as_floats(x, "x")

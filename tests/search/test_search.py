@@ -267,3 +267,11 @@ def test_a_suggestion_is_as_far_apart_from_all_points_as_it_is_asked_to_be(apart
     seen = model.observations.x
     found = maximize(LogEI(model, float(model.observations.y.max())), seed=1, apart=apart).x.numpy()
     assert np.abs(seen - found).max(axis=1).min() > apart
+
+
+def test_of_searches_and_candidates_the_one_that_was_not_given_follows_the_other(model):
+    acquisition = ACQUISITIONS["EI"](model)
+    assert maximize(acquisition, seed=1, raw_samples=2).x.shape == (D,)
+    assert maximize(acquisition, seed=1, restarts=300).x.shape == (D,)
+    with pytest.raises(ValueError, match="restarts <= raw_samples"):
+        maximize(acquisition, seed=1, restarts=3, raw_samples=2)

@@ -114,6 +114,7 @@ def test_the_within_model_study_runs():
             "'d-ei': hyperparameters have 3 lengthscales.*or 2",
         ),
         ({"hyperparameters": {"lengthscale": 0.1}, "noise": "learn"}, 'noise="learn" needs fitting'),
+        ({"restarts": 9, "raw_samples": 4}, "restarts=9 and raw_samples=4, expected restarts <= raw_samples"),
         (
             {"hyperparameters": {"lengthscale": 0.1}, "kernel": "additive"},
             "kernels matern52, rbf, got 'additive'",

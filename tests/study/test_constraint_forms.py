@@ -59,6 +59,12 @@ def test_limits(given, expected):
     assert as_text(limits_of(given)) == repr(expected)
 
 
+@pytest.mark.parametrize("given", [{"a": (0.0, np.nan)}, (np.nan, 1.0), NonlinearConstraint(disk, 0.0, np.nan)])
+def test_nan_is_no_open_side(given):
+    with pytest.raises(ValueError, match="a side that is open is None or infinite"):
+        limits_of(given)
+
+
 def test_where_the_values_come_from():
     given = [(None, 1.0), {"type": "eq", "fun": both, "jac": lambda x, factor: None, "args": 3.0}, {"mass": (0, 1)}]
     found = read_constraints(given, BOX, point=X)

@@ -309,3 +309,23 @@ def test_a_budget_that_is_used_evaluates_nothing_more(tmp_path):
 def test_resume_needs_a_file():
     with pytest.raises(ValueError, match="resume=True: expected storage="):
         minimize(bowl, SQUARE, resume=True)
+
+
+def test_a_generator_as_seed_goes_on_with_the_same_call(tmp_path):
+    for budget in (3, 5):
+        seed, storage = np.random.default_rng(7), tmp_path / "run.db"
+        result = minimize(bowl, SQUARE, method="sobol", budget=budget, seed=seed, storage=storage, resume=True)
+        assert result.nfev == budget
+
+
+def test_a_callback_of_another_form_is_an_error_before_the_first_evaluation():
+    def evaluated(x):
+        pytest.fail("too early")
+
+    with pytest.raises(TypeError, match=r"callback\(xk, convergence\) is called with one argument"):
+        minimize(evaluated, SQUARE, callback=lambda xk, convergence: None)
+
+
+def test_maximize_as_an_argument_is_explained():
+    with pytest.raises(TypeError, match=r"eign\.maximize"):
+        minimize(bowl, SQUARE, maximize=True)

@@ -2,13 +2,14 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import Bounds
 
 from cases import cube
 from eign import Box
 from eign.data import Observations
 from eign.strategies import State, methods, strategy
-from eign.study import Optimizer
+from eign.study import Optimizer, minimize
 from eign.study.events import Ask, Retract, Tell, event_from_json
 from eign.study.handle import handle
 
@@ -28,6 +29,51 @@ def test_what_was_asked_belongs_to_the_caller():
     x = opt.ask()
     x[:] = 99.0
     assert (opt.pending < 5).all()
+
+
+def test_a_point_in_single_precision_may_be_rounded_across_the_border():
+    opt = Optimizer([(0.0, 0.1), (-0.3, 1.0)], method="sobol", seed=0)
+    opt.tell(np.array([0.1, -0.3], dtype=np.float32), 1.0)
+    np.testing.assert_array_equal(opt.history.x, [[0.1, -0.3]])
+    with pytest.raises(ValueError, match="outside the box"):
+        opt.tell(np.array([0.1 + 1e-7, 0.0]), 1.0)
+    with pytest.raises(ValueError, match="outside the box"):
+        opt.tell(np.array([0.11, 0.0], dtype=np.float32), 1.0)
+
+
+def test_telling_a_result_says_what_to_tell():
+    result = minimize(lambda x: (float(x @ x), 2 * x), SQUARE, method="sobol", budget=2)
+    opt = Optimizer(SQUARE, method="sobol")
+    with pytest.raises(TypeError, match=r"tell\(result.history\)"):
+        opt.tell(result)
+    opt.tell(result.history)
+    assert len(opt.history) == 2
+
+
+def test_a_dict_of_slopes_needs_names():
+    with pytest.raises(ValueError, match="this box has no names; give 2 numbers"):
+        Optimizer(SQUARE, method="sobol").tell([0.0, 0.0], 1.0, {"a": 1.0})
+
+
+@pytest.mark.parametrize("method", ["auto", "d-ei", "ei-gn"])
+def test_what_the_process_has_set_does_not_reach_the_models(method):
+    """NumPy that raises at every underflow, and torch that makes its tensors elsewhere."""
+    runs = []
+    for disturbed in (False, True):
+        settings = np.seterr(all="raise") if disturbed else np.geterr()
+        torch.set_default_device("meta" if disturbed else "cpu")
+        try:
+            opt = Optimizer(SQUARE, method=method, seed=0, options={"n_init": 3})
+            for _ in range(6):
+                x = opt.ask()
+                opt.tell(x, float(x @ x), 2 * x)
+            assert torch.get_default_device().type == ("meta" if disturbed else "cpu")
+        finally:
+            torch.set_default_device("cpu")
+            np.seterr(**settings)
+        runs.append(opt.history.x)
+        assert "fallback" not in opt.reasons
+    np.testing.assert_array_equal(*runs)
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "two"])

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 Item = TypeVar("Item")
@@ -46,21 +47,29 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 @contextmanager
-def pinned_threads() -> Iterator[None]:
-    """One torch thread inside the block: sums in another order give other bits, and small problems are faster so.
+def undisturbed() -> Iterator[None]:
+    """Torch and NumPy inside the block as the models expect them, whatever the process has set.
+
+    One torch thread: sums in another order give other bits, and small problems are faster so. Tensors on the CPU, where
+    the arrays are. Numbers that underflow are 0, and others that are not finite are dealt with where they come up.
 
     What needs torch has imported it before; for what does not it stays unloaded.
     """
     torch = sys.modules.get("torch")
-    if torch is None:
-        yield
-        return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+    with np.errstate(over="warn", divide="warn", invalid="warn", under="ignore"):
+        if torch is None:
+            yield
+            return
+        threads, device = torch.get_num_threads(), torch.get_default_device()
+        torch.set_num_threads(1)
+        if device.type != "cpu":
+            torch.set_default_device("cpu")
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+            if device.type != "cpu":
+                torch.set_default_device(device)
 
 
 @cache

@@ -102,8 +102,8 @@ def maximize(
     Args:
         acquisition: What to maximise.
         seed: Where all randomness comes from.
-        restarts: Local searches; None takes the paper's number for the dimension.
-        raw_samples: Candidates over the whole cube; None takes the paper's number.
+        restarts: Local searches; None takes the paper's number for the dimension, or all candidates if these are fewer.
+        raw_samples: Candidates over the whole cube; None takes the paper's number, or one for each search if more.
         incumbents: Points to look around, `k x d`; None takes the best observed one.
         avoid: Points not to suggest again, `m x d`, beside those the model has observed.
         guesses: Further candidates, `k x d`.
@@ -114,8 +114,8 @@ def maximize(
     seen, best = _evaluated(acquisition, avoid, incumbents)
     dim = seen.shape[1]
     default = default_effort(dim)
-    count = default.raw_samples if raw_samples is None else raw_samples
-    tries = default.restarts if restarts is None else restarts
+    count = max(default.raw_samples, restarts or 0) if raw_samples is None else raw_samples
+    tries = min(default.restarts, count) if restarts is None else restarts
     if count < 1 or not 1 <= tries <= count:
         raise ValueError(f"restarts={tries} and raw_samples={count}, expected 1 <= restarts <= raw_samples")
     rng = np.random.default_rng(seed)

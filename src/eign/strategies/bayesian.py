@@ -100,7 +100,10 @@ class Bayesian(Strategy):
         return {**N_INIT, **surrogate, **(rows if joint else {}), **RULES[self._name].options}
 
     def contradiction(self, dim: int, options: Mapping[str, Any]) -> str | None:
-        """Fixed hyperparameters are for this dimension, a kernel with one lengthscale a coordinate, and known noise."""
+        """Searches are no more than candidates. Fixed hyperparameters suit dimension and kernel, and noise is known."""
+        searches, candidates = options.get("restarts"), options.get("raw_samples")
+        if searches is not None and candidates is not None and searches > candidates:
+            return f"restarts={searches} and raw_samples={candidates}, expected restarts <= raw_samples"
         if options["hyperparameters"] is None:
             return None
         lengths = options["hyperparameters"]["lengthscale"]

@@ -174,7 +174,7 @@ def _by_name(entry: Mapping[str, Any]) -> _Part:
 
 def _sides(lower: Any, upper: Any) -> tuple[Array, Array]:
     """Limits of one shape; None is an open side."""
-    low, high = as_floats(lower, "lower"), as_floats(upper, "upper")
+    low, high = (_side(given, what) for given, what in ((lower, "lower"), (upper, "upper")))
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     try:
         low, high = np.broadcast_arrays(low, high)
@@ -183,6 +183,15 @@ def _sides(lower: Any, upper: Any) -> tuple[Array, Array]:
             f"constraints: lower has shape {low.shape} and upper {high.shape}, expected one shape"
         ) from None
     return np.array(low), np.array(high)
+
+
+def _side(given: Any, what: str) -> Array:
+    """One side of limits, NaN where it is open, that is None; NaN itself is no limit but a mistake."""
+    limits = as_floats(given, what)
+    entries = np.asarray(given, dtype=object)
+    if (np.isnan(limits) & np.vectorize(lambda entry: entry is not None, otypes=[np.bool_])(entries)).any():
+        raise ValueError(f"constraints: {what} = {given!r}, expected numbers; a side that is open is None or infinite")
+    return limits
 
 
 def _sized(part: _Part, point: Any) -> _Part:

@@ -24,7 +24,7 @@ ARGUMENTS: Final = {
     **dict.fromkeys(("n_jobs", "n_workers"), "workers="),
     **dict.fromkeys(("hess", "hessp"), "nothing: no second derivatives are used"),
     **dict.fromkeys(("sampler", "acq_func", "acquisition_function"), "method=, one of eign.methods()"),
-    "direction": "eign.minimize or eign.maximize",
+    **dict.fromkeys(("direction", "maximize"), "eign.minimize or eign.maximize"),
     "integrality": "rounding inside the function, with NaN for that partial derivative",
     "grad": "jac=",
     "x_init": "x0=",

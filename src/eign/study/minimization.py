@@ -17,7 +17,7 @@ from eign.interrupts import orderly_end
 from eign.space import Box
 from eign.strategies import strategy
 from eign.study.constraint_forms import Constraints, read_constraints
-from eign.study.definition import Seed, checked_budget
+from eign.study.definition import Seed, checked_budget, checked_seed
 from eign.study.gradient_check.check import GradientCheck
 from eign.study.habits import ARGUMENTS, explaining
 from eign.study.handle import handle
@@ -113,7 +113,7 @@ def minimize(
         resume: Go on with the study in `storage`, if the file is there, else start it: the same call again after any
             crash. Points that were asked and never told come first, and `budget` counts all evaluations.
         check_gradients: "probe", "passive" or False: whether to warn if gradients contradict the values, and whether
-            one evaluation or two may be spent on it; see `Optimizer`.
+            one evaluation or two may be spent on it; see `Optimizer`. A study that goes on keeps what it began with.
         timeout: Seconds after which an evaluation is ended; it then has raised TimeoutError. It runs in a process of
             its own for that, also with one worker.
         polish: Keep the last evaluations for L-BFGS-B from the best point, which finds digits that no model resolves:
@@ -304,36 +304,41 @@ def _reporting(callback: Callable[..., object]) -> Callable[[OptimizeResult], ob
     if not callable(callback):
         raise TypeError(f"callback={callback!r}, expected a function")
     try:
-        parameters = list(inspect.signature(callback).parameters.values())
+        signature = inspect.signature(callback)
     except (TypeError, ValueError):  # of a builtin
         return callback
-    if len(parameters) == 1 and parameters[0].name in ("x", "xk"):
-        return lambda result: callback(np.copy(result.x))
-    if len(parameters) == 1 and parameters[0].name == "intermediate_result":
+    names = list(signature.parameters)
+    if names == ["intermediate_result"]:
         return lambda result: callback(intermediate_result=result)
-    return callback
+    try:
+        signature.bind(None)
+    except TypeError:
+        message = f"callback{signature} is called with one argument, the result so far: callback(result)"
+        raise TypeError(message) from None
+    return (lambda result: callback(np.copy(result.x))) if names in (["x"], ["xk"]) else callback
 
 
-def _begun_or_resumed(box: Box, *, storage: Any, **settings: Any) -> Optimizer:
+def _begun_or_resumed(box: Box, *, storage: Any, seed: Seed, **settings: Any) -> Optimizer:
     """The study in the file, or a new one; whoever begins it at the same moment and is second goes on with the first's.
 
     Raises:
         ValueError: The file holds another study.
         StorageError: Another process has it.
     """
+    drawn = None if seed is None else checked_seed(seed)  # of a generator: once
     if not as_path(storage).exists():
         try:
-            return Optimizer(box, storage=storage, **settings)
+            return Optimizer(box, storage=storage, seed=drawn, **settings)
         except FileExistsError:
             pass
-    return _resumed(box, storage=storage, **settings)
+    return _resumed(box, storage=storage, seed=drawn, **settings)
 
 
 def _resumed(
     box: Box,
     *,
     method: str,
-    seed: Seed,
+    seed: int | None,
     maximize: bool,
     storage: Any,
     options: Mapping[str, Any] | None,

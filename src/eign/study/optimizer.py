@@ -324,7 +324,13 @@ class Optimizer:
         return Outlook(belief, self.box, 1.0 if self._study.definition.maximize else -1.0)
 
     def _point(self, x: Any) -> Any:
-        return self.box.from_dict(x) if isinstance(x, Mapping) else x
+        """The point of a dict, or as it was given; on the border where single precision has rounded it across."""
+        if isinstance(x, Mapping) and hasattr(x, "history"):
+            raise TypeError("a result was told; to go on from a run tell its evaluations: tell(result.history)")
+        if isinstance(x, Mapping):
+            return self.box.from_dict(x)
+        is_single = str(getattr(x, "dtype", "")).endswith("float32")  # of NumPy, or of torch
+        return self.box.within_single_precision(x) if is_single else x
 
     if not TYPE_CHECKING:  # an editor should know what there is not
 

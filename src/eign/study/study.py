@@ -19,7 +19,7 @@ from eign.constraints import best_row, relative_excess
 from eign.data import Numbers, Observations, constraint_values, to_unit
 from eign.interrupts import uninterrupted
 from eign.notices import warn_user
-from eign.numerics.threads import pinned_threads
+from eign.numerics.threads import undisturbed
 from eign.region import Region, region_in, user_point
 from eign.space import SAME_POINT, Box
 from eign.strategies.design import design_point
@@ -264,7 +264,7 @@ class Study:
     def belief(self) -> Belief | None:
         """What the method believes of f and looks for next; changes nothing."""
         method, state = self.strategy, self.state
-        with pinned_threads():
+        with undisturbed():
             return method.belief(state, self.data.blank_where_failed, self.pending.units)
 
     def _estimates(self) -> Array:
@@ -272,20 +272,21 @@ class Study:
         if self._state.noisy is False and not (self.data.y_var > 0).any():
             return self.data.y
         method, state = self.strategy, self.state
-        with pinned_threads():
+        with undisturbed():
             return method.estimates(state, self.data.blank_where_failed)
 
     def _record(self, event: Event, state: State) -> None:
         """The one way in which anything changes: the event is written, and what follows from it is updated.
 
-        An ask that cannot be written did not happen. A tell did: an evaluation may have taken hours.
+        An ask that cannot be written did not happen. A tell did: an evaluation may have taken hours. After `close`
+        neither does.
         """
         with uninterrupted():
             try:
                 if self.file is not None:
                     self.file.append(event.to_json(), state.to_json(), keep=isinstance(event, Tell))
             except StorageError as error:
-                if not isinstance(event, Tell):
+                if not isinstance(event, Tell) or not (self.file and self.file.is_open):
                     raise
                 self._fold(event, state)
                 raise StorageError(
@@ -324,7 +325,7 @@ class Study:
     def _ask_fresh(self, count: int) -> Array:
         """So many points that nobody has been given: one for the gradient check, if that is due, and the method's."""
         pending, state = self.pending.units, self.state
-        with pinned_threads():
+        with undisturbed():
             probe = self._probe(pending)
         if probe is not None and len(self.definition.linear) and not self.region.contains(probe):
             probe = None
@@ -346,7 +347,7 @@ class Study:
     def _proposals(self, state: State, pending: Array, count: int) -> tuple[list[Proposal], State]:
         """What the method proposes. If it fails, which is a bug, the study goes on with points that fill the space."""
         try:
-            with pinned_threads():
+            with undisturbed():
                 return self.strategy.propose(state, self.data.blank_where_failed, pending, count)
         except (
             ArithmeticError,
@@ -412,7 +413,7 @@ class Study:
         mode = self.definition.check_gradients
         if self._warned or not mode:
             return
-        with pinned_threads():
+        with undisturbed():
             found = new_faults(mode, self.data, self._widths(), before, self._near)
         if found:
             self._warned = True
@@ -426,7 +427,7 @@ class Study:
         for name, seen, near in zip(names, self.data.constraints, self._near_constraints, strict=True):
             if name in self._warned_of:
                 continue
-            with pinned_threads():
+            with undisturbed():
                 found = new_faults("probe", seen, self._widths(), before, near)
             if found:
                 self._warned_of.add(name)

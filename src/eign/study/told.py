@@ -66,7 +66,8 @@ def by_coordinate(values: Any, box: Box, what: str) -> Any:
     """What a dict gives by name, in the order of the coordinates; anything else as it is."""
     if not isinstance(values, Mapping):
         return values
-    names = box.names or ()
+    if not (names := box.names):
+        raise ValueError(f"{what} is a dict, and this box has no names; give {box.dim} numbers, or bounds as a dict")
     if unknown := [name for name in values if name not in names]:
         raise ValueError(f"{what} has unknown names {unknown}, expected some of {list(names)}")
     return [values.get(name) for name in names]

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from eign.arrays import Array
-from eign.numerics.threads import pinned_threads, single_threaded_blas
+from eign.numerics.threads import single_threaded_blas, undisturbed
 from eign.study import MethodFailedWarning
 from eign.study.handle import restore, snapshot
 from eign_lab.rivals import Finished
@@ -133,7 +133,7 @@ def _kept(name: str, source: str, options: str, seed: int | None) -> Posed:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """One thread for everything inside the block: as many runs as cores are faster than one run on all of them."""
-    with pinned_threads(), single_threaded_blas():
+    with undisturbed(), single_threaded_blas():
         yield
 
 

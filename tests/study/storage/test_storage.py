@@ -185,6 +185,9 @@ class TestFile:
         opt.close()
         with pytest.raises(StorageError, match="is closed; continue with"):
             opt.ask()
+        with pytest.raises(StorageError, match=r"is closed; continue with .*Nothing was recorded$"):
+            opt.tell([0.0, 1.0], 1.0)
+        assert len(opt.history) == len(Optimizer.view(path).history) == 0
         Optimizer(SQUARE, method="sobol").close()
         forgotten = Optimizer.resume(path)
         del forgotten

@@ -172,11 +172,16 @@ class StudyFile:
             try:
                 self._write([*self._unwritten, event], state)
             except BaseException:
-                if keep:
+                if keep and self._is_open:  # into a file that was closed nothing would ever be written
                     self._unwritten.append(event)
                     self._state = state
                 raise
             self._unwritten.clear()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was not closed."""
+        return self._is_open
 
     def close(self) -> None:
         """Write what could not be written before, and let others have the study. Closing twice is no error.
@@ -224,7 +229,10 @@ class StudyFile:
 
     def _check_usable(self) -> None:
         if not self._is_open:
-            raise StorageError(f"the study {self.path} is closed; continue with Optimizer.resume({str(self.path)!r})")
+            raise StorageError(
+                f"the study {self.path} is closed; continue with Optimizer.resume({str(self.path)!r}). "
+                "Nothing was recorded"
+            )
         if os.getpid() != self._pid:
             raise StorageError(
                 f"{self.path} belongs to process {self._pid}, and this one was forked from it; ask and tell there"

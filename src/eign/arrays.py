@@ -26,18 +26,40 @@ def as_floats(values: object, what: str) -> Array:
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise ValueError(f"{what}: expected rows of equal length, got {reprlib.repr(values)}") from error
+        expected = "one number" if _is_value_and_gradient(values) else "rows of equal length"
+        raise ValueError(f"{what}: expected {expected}, got {reprlib.repr(values)}{_advice(values)}") from error
     except RuntimeError as error:  # a torch tensor that requires grad; its own message says what to do
         raise TypeError(f"{what}: expected numbers: {error}") from error
     numeric = array.dtype.kind in "iuf"
     if array.dtype.kind == "O":
         numeric = all(value is None or hasattr(value, "__float__") for value in array.flat)
     if not numeric:
-        raise TypeError(f"{what}: expected real numbers, got {reprlib.repr(values)} ({array.dtype})")
+        got = f"{reprlib.repr(values)} ({array.dtype}){_advice(values)}"
+        raise TypeError(f"{what}: expected real numbers, got {got}")
     try:
         return array.astype(np.float64)
     except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{what}: expected float64 numbers, got {reprlib.repr(values)}: {error}") from error
+
+
+def _advice(values: object) -> str:
+    """What to write instead of what is often given where numbers belong."""
+    if _is_value_and_gradient(values):
+        return ", a pair of a value and a gradient: pass jac=True to minimize, or tell(x, *fun(x))"
+    rows = [row for row in values if isinstance(row, tuple | list)] if isinstance(values, tuple | list) else []
+    if any(isinstance(entry, str) and entry == "log" for row in rows for entry in row):
+        return "; a log scale is said beside the pairs (low, high): eign.Box(bounds, log=[0]), or its names"
+    return ""
+
+
+def _is_value_and_gradient(values: object) -> bool:
+    """Whether it is what a function with a gradient returns."""
+    if not (isinstance(values, tuple) and len(values) == 2):
+        return False
+    value, gradient = values
+    is_number = isinstance(value, float | int) or getattr(value, "ndim", None) == 0
+    # A tuple would be a pair of bounds in the wrong place.
+    return is_number and hasattr(gradient, "__len__") and not isinstance(gradient, tuple | str)
 
 
 def whole_number(value: Any, *, least: int) -> int | None:

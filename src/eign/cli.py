@@ -162,14 +162,15 @@ def tell(
     wait: WaitOption = 30.0,
 ) -> None:
     """Report evaluations: from a file, from stdin, or one by --x, --y, --gradient and --constraint."""
+    from eign.exchange.tables import read_utf8
     from eign.exchange.text import evaluation_by_hand, evaluations_from_text, tell_new
     from eign.study.optimizer import Optimizer
     from eign.study.storage.study_file import StorageError
 
     if (x is None) != (y is None) or (x is None and (gradient is not None or constraint)):
         raise typer.BadParameter("give --x and --y together, with or without --gradient and --constraint")
-    asked = None if point is None else point.read_text()
-    text = "" if x is not None else sys.stdin.read() if str(source) == "-" else source.read_text()
+    asked = None if point is None else read_utf8(point)
+    text = "" if x is not None else _stdin() if str(source) == "-" else read_utf8(source)
     name = "stdin" if str(source) == "-" else str(source)
     _check_exists(study)
     try:
@@ -302,6 +303,15 @@ def _text(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror and len(error.args) == 2:
         return f"{error.filename}: {error.strerror}"
     return str(error)
+
+
+def _stdin() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        from eign.exchange.tables import SAVE_AS_UTF8
+
+        raise ValueError(f"stdin: expected {error.encoding.upper()}; {SAVE_AS_UTF8}") from None
 
 
 def _check_exists(study: Path) -> None:

@@ -271,3 +271,9 @@ class TestBadInput:
         X, Y, _ = observe(12, D)
         with pytest.raises(TypeError, match="SingleTaskGP has no posterior of the gradient"):
             EIGN(SingleTaskGP(X, Y), 1.0, torch.zeros(D))
+
+
+@pytest.mark.parametrize("kind", [EI, UCB, EIGN, EIgBound, EIg])
+def test_a_call_without_arguments_is_answered_with_the_name(kind):
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}.__init__\(\) missing"):
+        kind()

@@ -192,6 +192,20 @@ def test_status_shows_what_is_violated(tmp_path):
     assert "x infeasible" in text
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["stress=231"], "best 2, no value of the constraint 'mass' is told there"),
+        (["stress=300"], "best 2, no value of the constraint 'mass' is told there"),
+        (["mass=0.5", "stress=231"], "best 2, infeasible by 0.5"),
+    ],
+)
+def test_a_constraint_that_is_not_told_is_named(given, expected):
+    opt = Optimizer(BOX, method="sobol", seed=0, constraints=LIMITS)
+    rows = evaluation_by_hand("0.5,0.5", 2.0, None, BOX, constraint=given, constraints=LIMITS)
+    assert tell_new(opt, rows).endswith(expected)
+
+
 def test_a_plot_shows_infeasible_values_where_the_best_has_not_changed():
     lines = plot_lines([3.0, 2.0, None, 1.0], maximize=False, feasible=[True, False, True, False])
     assert "".join(lines[1:-2]).count("x") == 2

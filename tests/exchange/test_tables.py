@@ -2,6 +2,7 @@
 
 import builtins
 import csv
+import errno
 import io
 import json
 import os
@@ -179,6 +180,17 @@ class TestExport:
         assert path.read_text() == "old"
         assert [entry.name for entry in tmp_path.iterdir()] == ["told.csv"]
 
+    @pytest.mark.parametrize("fails", ["open", "replace"])
+    def test_an_error_of_the_system_names_the_table(self, tmp_path, monkeypatch, fails):
+        def refused(unfinished, *_):
+            raise PermissionError(errno.EACCES, "Permission denied", str(unfinished))
+
+        monkeypatch.setattr(f"eign.exchange.replaced_file.os.{fails}", refused)
+        with pytest.raises(PermissionError) as caught:
+            write_table(tmp_path / "told.csv", TOLD)
+        assert caught.value.filename == str(tmp_path / "told.csv")
+        assert list(tmp_path.iterdir()) == []
+
     def test_no_cell_is_a_formula(self, tmp_path):
         names = ["=1+1", "-b", "@c"]
         reasons = ["=cmd|' /C calc'!A0", "+1", "\tx", "model"]
@@ -189,6 +201,22 @@ class TestExport:
         assert [float(cell) for cell in formulas] == [-0.0]
         box = Box({"=1+1": (0, 2), "-b": (0, 1), "@c": (3, 3)})
         assert read_table(tmp_path / "told.csv", box) == TOLD
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_another_encoding_is_named_with_what_to_do(tmp_path, encoding):
+    path = tmp_path / "told.csv"
+    path.write_bytes("width,rate,value,comment\n0.5,0.25,1.5,\u00e9t\u00e9\n".encode(encoding))
+    with pytest.raises(ValueError, match=r"told.csv, line \d: expected UTF-8; .*save it as CSV UTF-8"):
+        read_table(path, BOX)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_end_as_on_any_system(tmp_path, end):
+    text = end.join(["width,rate,value", "0.5,0.25,1.5", "1,0.5,2", ""])
+    (tmp_path / "told.csv").write_bytes(text.encode())
+    assert len(read_table(tmp_path / "told.csv", BOX)) == 2
+    assert len(evaluations_from_text(text, BOX, "past.csv").told) == 2
 
 
 def test_a_spreadsheet_with_decimal_commas_a_comment_and_open_rows():

@@ -1,6 +1,7 @@
 """The Ax node: what it takes from an experiment, what it refuses, and that it finds the optimum."""
 
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -151,3 +152,30 @@ def test_settings_are_checked_at_once():
         GradientNode(options={"n_inti": 3})
     with pytest.raises(RuntimeError, match="knows no experiment yet"):
         GradientNode().get_next_candidate([])
+
+
+def test_metrics_of_unknown_parameters_are_told_once():
+    client = client_of(GradientNode("sobol", seed=0))
+    client.configure_tracking_metrics([gradient_metric("A")])
+    index = client.attach_trial({"a": 0.0, "b": 1.0})
+    client.complete_trial(index, raw_data("loss", 2.0, {"A": 1.0, "b": 0.5}))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            client.get_next_trials(max_trials=1)
+    (only,) = [str(each.message) for each in caught if "by no parameter" in str(each.message)]
+    assert "['gradient_A']" in only
+    assert "the derivatives are ['gradient_a', 'gradient_b']" in only
+
+
+def test_another_metric_beside_all_derivatives_is_none_of_them():
+    client = client_of(GradientNode("sobol", seed=0))
+    client.configure_tracking_metrics(["gradient_norm"])
+    index = client.attach_trial({"a": 0.0, "b": 1.0})
+    client.complete_trial(index, {**raw_data("loss", 2.0, {"a": 1.0, "b": 0.5}), "gradient_norm": 1.1})
+    client.get_next_trials(max_trials=1)  # a warning would be an error here
+
+
+def test_a_gradient_without_names_is_refused():
+    with pytest.raises(TypeError, match=r"gradient: expected a dict from the names of parameters.*got \[1, 2\]"):
+        raw_data("loss", 1.0, [1, 2])

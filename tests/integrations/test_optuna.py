@@ -442,6 +442,34 @@ def test_foreign_attributes_of_the_same_name_are_ignored_with_one_warning(told):
     assert [grad for _, _, grad, *_ in told[0]] == [(None, None)] * 2
 
 
+@pytest.mark.parametrize("attribute", ["gradient", "gradient_variance"])
+def test_unknown_names_in_an_attribute_are_told_once(told, attribute):
+    study = study_of()
+    for a in (0.0, 0.5):
+        attributes = {attribute: {"a": 1.0, "B": 2.0}}
+        study.add_trial(create_trial(value=1.0, params={"a": a, "b": 1.0}, distributions=SPACE, user_attrs=attributes))
+    with pytest.warns(
+        UserWarning, match=rf"trial 0: .*{attribute} has unknown names \['B'\].*are \['a', 'b'\]"
+    ) as record:
+        study.ask(SPACE)
+    study.ask(SPACE)  # a second warning would be an error here
+    assert len(record) == 1
+    assert [row[2 if attribute == "gradient" else 4] for row in told[0]] == [(1.0, None)] * 2
+
+
+def test_unknown_names_in_the_gradient_of_a_constraint_are_told():
+    def constrained(trial):
+        value = objective(trial)
+        trial.set_constraint("c", 1.0)
+        trial.set_user_attr("constraint_gradients", {"c": {"A": 1.0}})
+        return value
+
+    study = optuna.create_study(sampler=GradientSampler("sobol", seed=0))
+    with pytest.warns(UserWarning, match=r"constraint_gradients of 'c' has unknown names \['A'\]") as record:
+        study.optimize(constrained, n_trials=4)
+    assert len(record) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

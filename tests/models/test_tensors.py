@@ -7,12 +7,14 @@ import pytest
 import torch
 from botorch import fit_gpytorch_mll
 from botorch.acquisition import LogExpectedImprovement
+from botorch.exceptions import InputDataWarning
 from botorch.models import SingleTaskGP
 from botorch.models.model import ModelList
 
+import eign
 from eign.acquisition import EI, EIGN, LogEI
 from eign.models import IndependentGradientGP, JointGradientGP, SpannedGradientGP, fit
-from eign.models.tensors import _say_that_double_is_used
+from eign.models.tensors import _say_that_double_is_used, _say_that_the_cube_is_expected
 from joint_cases import observe, random_points
 
 DIM = 2
@@ -28,9 +30,11 @@ READERS = {
 
 @pytest.fixture(autouse=True)
 def nothing_said_yet():
-    _say_that_double_is_used.cache_clear()
+    for said in (_say_that_double_is_used, _say_that_the_cube_is_expected):
+        said.cache_clear()
     yield
-    _say_that_double_is_used.cache_clear()
+    for said in (_say_that_double_is_used, _say_that_the_cube_is_expected):
+        said.cache_clear()
 
 
 @KINDS
@@ -62,6 +66,38 @@ class TestSinglePrecision:
 
 
 @KINDS
+class TestTheUnitCube:
+    @pytest.mark.parametrize("scale", [1.1, 100.0])
+    def test_data_outside_are_said_once_at_the_line_of_the_user(self, kind, scale):
+        X, Y, G = observe(8, DIM)
+        X[0, 0] = 1.0
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            kind(X, Y, G).append(scale * X, Y, G)
+            kind(-scale * X, Y, G)
+        (only,) = caught
+        assert issubclass(only.category, InputDataWarning)
+        assert "X should be in the unit cube" in str(only.message)
+        assert "box.to_unit(x)" in str(only.message)
+        assert only.filename == __file__
+
+    def test_its_border_is_not_exact(self, kind):
+        X, Y, G = observe(8, DIM)
+        X[0], X[1] = -5e-3, 1.005
+        kind(X, Y, G)  # a warning would be an error here
+
+
+@pytest.mark.parametrize("method", ["auto", "ei-gn", "d-log-ei"])
+def test_studies_stay_in_the_unit_cube(method):
+    bounds = eign.Box([(1e-6, 1e6), (1.0, 1e4), (-300.0, 5.0)], log=[0])
+
+    def bowl(x):
+        return float((x[2] - 2.0) ** 2 + x[1]), np.array([0.0, 1.0, 2 * (x[2] - 2.0)])
+
+    eign.minimize(bowl, bounds, method=method, budget=8, seed=0)  # a warning would be an error here
+
+
+@KINDS
 @pytest.mark.parametrize("place", range(5))
 def test_tensors_elsewhere_are_refused_by_name(kind, place):
     X, Y, G = observe(8, DIM)
@@ -90,6 +126,41 @@ def test_variances_of_another_shape_are_refused(kind):
     X, Y, G = observe(8, DIM)
     with pytest.raises(ValueError, match=r"Yvar has shape \(8, 2\), expected that of Y, \(8, 1\)"):
         kind(X, Y, G, Yvar=torch.ones(8, 2, dtype=torch.float64))
+
+
+@KINDS
+class TestConditioning:
+    """What is no value and no noise of one was dropped, or failed in the first posterior."""
+
+    @pytest.mark.parametrize("names", [("G",), ("Yvar",), ("G", "Gvar")])
+    def test_other_arguments_are_sent_to_append(self, kind, names):
+        X, Y, G = observe(8, DIM)
+        with pytest.raises(TypeError, match=rf"got {', '.join(names)}; append\(X, Y, G\)"):
+            kind(X, Y, G).condition_on_observations(X[:3], Y[:3], **dict.fromkeys(names, G[:3]))
+
+    def test_gradients_in_the_place_of_noise_are_refused(self, kind):
+        X, Y, G = observe(8, DIM)
+        with pytest.raises(ValueError, match=r"noise has shape \(3, 2\).*Y, \(3, 1\); .*append\(X, Y, G\)"):
+            kind(X, Y, G).condition_on_observations(X[:3], Y[:3], G[:3].abs())
+
+    @pytest.mark.parametrize("shape", [(3,), (2, 1), (4, 3, 1)])
+    def test_noise_of_another_shape_is_refused(self, kind, shape):
+        X, Y, G = observe(8, DIM)
+        with pytest.raises(ValueError, match="noise has shape"):
+            kind(X, Y, G).condition_on_observations(X[:3], Y[:3], noise=torch.ones(shape).double())
+
+    @pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
+    def test_noise_that_is_no_variance_is_refused(self, kind, wrong):
+        X, Y, G = observe(8, DIM)
+        noise = torch.tensor([[0.0], [wrong], [0.0]]).double()
+        with pytest.raises(ValueError, match=f"noise has the variance {wrong:g}"):
+            kind(X, Y, G).condition_on_observations(X[:3], Y[:3], noise=noise)
+
+    @pytest.mark.parametrize("shape", [(), (1, 1), (3, 1), (4, 3, 1)])
+    def test_noise_like_the_values_counts(self, kind, shape):
+        model, (new, values) = kind(*observe(8, DIM)), (random_points(3, DIM), torch.ones(4, 3, 1).double())
+        noisy = model.condition_on_observations(new, values, noise=torch.full(shape, 4.0).double()).posterior(new)
+        assert (noisy.variance > model.condition_on_observations(new, values).posterior(new).variance).all()
 
 
 def test_lists_are_refused_with_what_to_write():

@@ -92,6 +92,28 @@ class TestOutlook:
         others = np.random.default_rng(0).uniform([-1.0, 0.0], [2.0, 4.0], size=(500, 2))
         assert outlook.acquisition(outlook.x[None])[0] >= outlook.acquisition(others).max() - 1e-9
 
+    @pytest.mark.parametrize("method", ["ei", "ei-gn", "d-log-ei", "ei-g"])
+    def test_one_point_has_numbers(self, method):
+        outlook = told(method).outlook()
+        single, many = outlook.predict(outlook.x), outlook.predict(outlook.x[None])
+        assert isinstance(single.mean, float)
+        assert isinstance(single.deviation, float)
+        assert single == (many.mean[0], many.deviation[0])
+        assert outlook.acquisition(outlook.x) == outlook.acquisition(outlook.x[None])[0]
+
+    def test_one_point_may_be_a_dict(self):
+        limits = {"c": (None, 0.0)}
+        optimizer = eign.Optimizer({"a": (0.0, 1.0), "b": (2.0, 2.0)}, method="d-log-ei", seed=3, constraints=limits)
+        for a in (0.0, 0.3, 1.0):
+            optimizer.tell({"a": a}, a**2, {"a": 2 * a}, constraints={"c": a - 0.5})
+        outlook = optimizer.outlook()
+        named, plain = {"a": 0.7}, [0.7, 2.0]
+        assert outlook.predict(named) == outlook.predict(plain)
+        assert outlook.predict_constraints(named) == outlook.predict_constraints(plain)
+        assert outlook.acquisition(named) == outlook.acquisition(plain)
+        with pytest.raises(ValueError, match="this box has no names"):
+            told("ei").outlook().predict(named)
+
     def test_thompson_sampling_has_no_acquisition(self):
         outlook = told("thompson").outlook()
         assert outlook.acquisition(outlook.x[None]) is None
@@ -142,6 +164,30 @@ class TestConvergence:
             assert low < 1.0 < 2.0 < high < 10.0
         low, high = plot.convergence(-values, maximize=True).get_ylim()
         assert -10.0 < low < -2.0 < -1.0 < high
+
+    @pytest.mark.parametrize("maximize", [False, True])
+    def test_all_values_are_inside(self, maximize):
+        sign = -1.0 if maximize else 1.0
+        for values in ([3.0, 2.0, 1.0], [100.0, 3.0, 2.0, 1.0], [1.0], [2.0] * 6, [9.0, 5.0, 1.0, np.nan, 4.0, 2.0]):
+            axes = plot.convergence(sign * np.array(values), maximize=maximize)
+            low, high = axes.get_ylim()
+            assert low < np.nanmin(sign * np.array(values)) <= np.nanmax(sign * np.array(values)) < high
+            assert "picture" not in axes.get_legend_handles_labels()[1]
+
+    @pytest.mark.parametrize("feasible", [[True, False, True, False], [False, False, True, False], [False] * 4])
+    def test_crosses_are_inside_too(self, feasible):
+        run = {"history": eign.Observations([[0.0]] * 4, [3.0, 0.0, 2.0, 6.0]), "feasible": np.array(feasible)}
+        low, high = plot.convergence(run).get_ylim()
+        assert low < 0.0 < 6.0 < high
+
+    def test_arrows_stand_for_what_is_cut(self):
+        values = np.array([1e6, 3.0, -1e5, 2.5, 2.0, 1.5, 1.0, 2.0])
+        run = {"history": eign.Observations([[0.0]] * 8, values), "feasible": values >= 0}
+        axes = plot.convergence(run)
+        assert_array_equal(line(axes, "above the picture").get_xdata(), [1])
+        assert_array_equal(line(axes, "below the picture").get_xdata(), [3])
+        low, high = axes.get_ylim()
+        assert 0.0 < low < 1.0 < 3.0 < high < 4.0
 
     def test_there_are_no_half_evaluations(self):
         ticks = plot.convergence([3.0, 2.0, 1.0]).get_xticks()

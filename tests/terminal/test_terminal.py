@@ -203,6 +203,11 @@ def test_json_in_and_out(here, run):
         (["plot", "lab.db", "--to", "lab.xls"], 1, "lab.xls: expected one of the endings .png, .pdf, .svg"),
         (["tell", "lab.db", "bare.csv"], 1, "bare.csv: there is no column with the value, expected 'value' or 'y'"),
         (["tell", "lab.db", "none.csv"], 1, "eign: error: none.csv: No such file or directory"),
+        (
+            ["tell", "lab.db", "latin.csv"],
+            1,
+            "latin.csv, line 2: expected UTF-8; if a spreadsheet wrote it, save it as CSV",
+        ),
         (["status", "spec.toml"], 1, "spec.toml is not a study: it is no SQLite file"),
         (["tell", "lab.db", "--x", "1,2"], 2, "give --x and --y together"),
         (["tell", "lab.db", "--x", "9,2", "--y", "1"], 1, "x is outside the box: 9.0 for 'a'"),
@@ -215,6 +220,7 @@ def test_json_in_and_out(here, run):
 )
 def test_errors_take_one_line(here, run, arguments, code, message):
     (here / "bad.toml").write_text("budget = 0\n")
+    (here / "latin.csv").write_bytes("a,b,value,comment\n0,1,2,\u00e9t\u00e9\n".encode("latin-1"))
     (here / "bare.csv").write_text("a,b,result,gradient_a,gradient_b\n0,1,2,3,4\n")
     Optimizer({"a": (-1, 2), "b": (0.1, 10)}, method="sobol", seed=0, storage="lab.db").close()
     assert run(*arguments)[0] == code
@@ -224,6 +230,13 @@ def test_errors_take_one_line(here, run, arguments, code, message):
     assert message in err
     assert err.count("\n") == 1
     assert len(Optimizer.view("lab.db").history) == 0
+
+
+def test_another_encoding_on_stdin_is_said(here, monkeypatch, capsys):
+    Optimizer([(0.0, 1.0)], method="sobol", seed=0, storage="lab.db").close()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x0,value,\xe9\n"), encoding="utf-8"))
+    assert cli.main(["tell", "lab.db"]) == 1
+    assert "stdin: expected UTF-8; if a spreadsheet wrote it, save it as CSV UTF-8" in capsys.readouterr().err
 
 
 def test_all_evaluations_failing_is_exit_code_1(here, run):

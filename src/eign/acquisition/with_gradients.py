@@ -242,6 +242,11 @@ class EIGN(TwoTermAcquisition):
     is done by `eign.search.maximize`.
     """
 
+    # With a signature of its own, so that errors of a call name this class.
+    def __init__(self, model: Surrogate, best_f: float | Tensor, best_grad: Tensor, *, alpha: float = 0.6) -> None:
+        """See `StationarityAcquisition`."""
+        super().__init__(model, best_f, best_grad, alpha=alpha)
+
     def _increase(self, moments: IndependentMoments | JointMoments) -> Tensor:
         return moments.orthant_increase(self._best_grad)
 
@@ -308,6 +313,11 @@ class EIg(StationarityAcquisition):
 
     The incumbent is the best g, not the best value: `stationary_incumbent` finds it.
     """
+
+    # With a signature of its own, so that errors of a call name this class.
+    def __init__(self, model: Surrogate, best_f: float | Tensor, best_grad: Tensor, *, alpha: float = 0.6) -> None:
+        """See `StationarityAcquisition`."""
+        super().__init__(model, best_f, best_grad, alpha=alpha)
 
     def _merits(self, values_and_gradients: Array) -> Array:
         return np.asarray(values_and_gradients[:, 0] - self.alpha * (values_and_gradients[:, 1:] ** 2).sum(axis=1))

@@ -28,14 +28,25 @@ def replaced_file(path: Path) -> Iterator[BinaryIO]:
         return
     unfinished = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.new")
     # The permissions of a new file are the user's umask; others must not read a private one while it is written.
-    descriptor = os.open(unfinished, _NEW, 0o666 if mode is None else 0o600)
+    with _naming(path):
+        descriptor = os.open(unfinished, _NEW, 0o666 if mode is None else 0o600)
     try:
         with open(descriptor, "wb") as file:
             yield file
         if mode is not None:
             unfinished.chmod(stat.S_IMODE(mode))
-        os.replace(unfinished, target)
+        with _naming(path):
+            os.replace(unfinished, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             unfinished.unlink()
         raise
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """The system's errors are about the file that was asked for, not about ours, of which nobody knows."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error

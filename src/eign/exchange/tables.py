@@ -22,6 +22,7 @@ from eign.exchange.replaced_file import replaced_file
 from eign.space import Box
 
 FORMATS: Final = (".csv", ".parquet", ".json")
+SAVE_AS_UTF8: Final = "if a spreadsheet wrote it, save it as CSV UTF-8"
 # What a text begins with that a spreadsheet would calculate.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
@@ -50,7 +51,8 @@ def read_table(path: str | os.PathLike[str], bounds: Any, *, constraints: Sequen
         constraints: Names of the constraints, for example `opt.constraints.names`.
 
     Raises:
-        ValueError: a column is missing or misspelt, a cell is no number, or a point is outside the bounds.
+        ValueError: a column is missing or misspelt, a cell is no number, a point is outside the bounds, or a CSV is not
+            in UTF-8.
         ImportError: Parquet needs pyarrow.
     """
     file, box = Path(path), bounds if isinstance(bounds, Box) else Box(bounds)
@@ -61,8 +63,21 @@ def read_table(path: str | os.PathLike[str], bounds: Any, *, constraints: Sequen
         return read_rows(table.to_pylist(), table.column_names, box, str(file), constraints).told
     if file.suffix.lower() != ".csv":
         raise ValueError(f"{file}: expected the ending .csv or .parquet")
-    with file.open(newline="", encoding="utf-8-sig") as lines:
-        return read_csv(lines, box, str(file), constraints).told
+    return read_csv(io.StringIO(read_utf8(file), newline=""), box, str(file), constraints).told
+
+
+def read_utf8(file: Path) -> str:
+    """The text of a file as it is, without the mark that spreadsheets put in front.
+
+    Raises:
+        ValueError: it is not in UTF-8.
+    """
+    content = file.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise ValueError(f"{file}, line {line}: expected UTF-8; {SAVE_AS_UTF8}") from None
 
 
 def read_csv(lines: Iterable[str], box: Box, source: str, constraints: Sequence[str] = ()) -> TableRows:

@@ -69,7 +69,7 @@ def evaluations_from_text(
     if not text.strip():
         raise ValueError(f"{source} is empty, expected evaluations in JSON or CSV")
     if not _is_json(text):
-        return read_csv(io.StringIO(text.removeprefix("\ufeff")), box, source, limits.names)
+        return read_csv(io.StringIO(text.removeprefix("\ufeff"), newline=""), box, source, limits.names)
     objects, skipped = _objects(text, source)
     if point is not None:
         asked, _ = _objects(point, "the point")
@@ -143,9 +143,21 @@ def tell_new(study: "Optimizer", rows: TableRows) -> str:
     count = len(study.history)
     parts.append(f"{count} evaluation{'s' * (count != 1)} in all, {len(study.pending)} pending")
     if study.history.has_y.any():
-        infeasible = "" if study.best.is_feasible else f", infeasible by {study.best.violation:.3g}"
-        parts.append(f"best {study.best.y:.10g}{infeasible}")
+        parts.append(f"best {study.best.y:.10g}{_infeasibility(study)}")
     return "; ".join(parts)
+
+
+def _infeasibility(study: "Optimizer") -> str:
+    """Why the best point is not feasible; nothing if it is."""
+    best = study.best
+    if best.is_feasible:
+        return ""
+    missing = [
+        repr(name) for name, told in zip(study.constraints.names, best.constraints, strict=True) if np.isnan(told)
+    ]
+    if missing:
+        return f", no value of the constraint{'s' * (len(missing) > 1)} {', '.join(missing)} is told there"
+    return f", infeasible by {best.violation:.3g}"
 
 
 def without_known(told: Observations, history: Observations) -> Observations:

@@ -17,6 +17,7 @@ except ImportError as error:
     raise ImportError("eign.integrations.ax needs Ax 1.3: pip install 'eign[ax]'") from error
 
 from eign.integrations.mirror import Mirror, ReportedTrial
+from eign.notices import warn_user
 from eign.space import Box
 from eign.study import Optimizer
 
@@ -47,7 +48,15 @@ def raw_data(objective: str, value: Estimate, gradient: Mapping[str, Estimate | 
         value: Its mean, or mean and standard error.
         gradient: The same for the partial derivatives by the name of the parameter, in its own units also where it is
             on a log scale; None where it is missing.
+
+    Raises:
+        TypeError: the gradient is no dict.
     """
+    given: object = gradient
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"gradient: expected a dict from the names of parameters to estimates, {{'rate': 0.25}}, got {given!r}"
+        )
     slopes = {gradient_metric(name): slope for name, slope in gradient.items() if slope is not None}
     return {objective: value, **slopes}
 
@@ -90,6 +99,7 @@ class GradientNode(ExternalGenerationNode):
         self._box: Box | None = None
         self._mirror: Mirror | None = None
         self._number = 0
+        self._has_warned = False
 
     def update_generator_state(self, experiment: Experiment, data: Data) -> None:
         """Take over what the experiment knows.
@@ -108,8 +118,23 @@ class GradientNode(ExternalGenerationNode):
         if self._mirror is None or not self._mirror.matches(box, **settings):
             self._mirror = Mirror(box, **settings)
         self._box = box
-        self._mirror.follow(_evaluations(experiment, data, objective, box))
+        estimates = _estimates(data)
+        self._check_names({metric for *_, metric in estimates} - {objective}, box)
+        self._mirror.follow(_evaluations(experiment, estimates, objective, box))
         self._number = len(experiment.trials)
+
+    def _check_names(self, metrics: set[str], box: Box) -> None:
+        """Say once which gradient metrics are of no parameter: without a word it would be a run without gradients."""
+        searched = [gradient_metric(name) for name in box.names or ()]
+        others = metrics.difference(searched, map(gradient_metric, self._fixed))
+        unknown = sorted(name for name in others if name.startswith(gradient_metric("")))
+        # With all derivatives there, it is something else that is called so, such as gradient_norm.
+        if unknown and not self._has_warned and not metrics.issuperset(searched):
+            self._has_warned = True
+            warn_user(
+                f"the metrics {unknown} are derivatives by no parameter, and are ignored; "
+                f"the derivatives are {searched}, see gradient_metric"
+            )
 
     def get_next_candidate(self, pending_parameters: list[TParameterization]) -> TParameterization:
         """The next candidate, given those that are being evaluated."""
@@ -156,9 +181,8 @@ def _float_range(name: str, parameter: Parameter) -> RangeParameter:
     raise ValueError(f"eign searches float ranges, got {parameter} for {name!r}; fix it, or give it to another node")
 
 
-def _evaluations(experiment: Experiment, data: Data, objective: str, box: Box) -> dict[Any, ReportedTrial]:
+def _evaluations(experiment: Experiment, estimates: _Estimates, objective: str, box: Box) -> dict[Any, ReportedTrial]:
     """What finished trials found."""
-    estimates = _estimates(data)
     found: dict[Any, ReportedTrial] = {}
     for trial in experiment.trials.values():
         for arm in trial.arms:

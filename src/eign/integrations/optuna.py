@@ -310,6 +310,8 @@ class GradientSampler(BaseSampler):
 
     def _complete(self, trial: FrozenTrial, point: tuple[float, ...], value: float, box: Box) -> ReportedTrial:
         names = box.names or ()
+        for attribute in (GRADIENT, GRADIENT_VARIANCE):
+            self._check_names(trial, trial.user_attrs.get(attribute), attribute)
         try:
             gradient = _read(trial, GRADIENT, names)
             variances = _read(trial, GRADIENT_VARIANCE, names, least=0.0)
@@ -330,6 +332,8 @@ class GradientSampler(BaseSampler):
         try:
             if not isinstance(given, Mapping):
                 raise TypeError(f"the user attribute {CONSTRAINT_GRADIENTS!r} is {given!r}, expected a dict of dicts")
+            for name in given:
+                self._check_names(trial, given[name], f"{CONSTRAINT_GRADIENTS} of {name!r}")
             slopes = tuple(
                 _numbers(given.get(name, {}), f"{CONSTRAINT_GRADIENTS} of {name!r}", names) for name in constraints
             )
@@ -338,6 +342,16 @@ class GradientSampler(BaseSampler):
             self._warn_once("constraints", f"trial {trial.number}: {error}. {advice}")
             slopes = ((None,) * len(names),) * len(constraints)
         return reported._replace(constraints=values, constraint_grads=slopes)
+
+    def _check_names(self, trial: FrozenTrial, given: Any, what: str) -> None:
+        """Say which names of an attribute are no parameters: without a word it would be a run without gradients."""
+        unknown = [name for name in given if name not in trial.params] if isinstance(given, Mapping) else []
+        if unknown:
+            self._warn_once(
+                "names",
+                f"trial {trial.number}: the user attribute {what} has unknown names {unknown}, which are ignored; "
+                f"the trial's parameters are {list(trial.params)}; see set_gradient",
+            )
 
     def _warn_once(self, about: str, message: str) -> None:
         if about not in self._warned:

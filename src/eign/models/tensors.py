@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 import torch
+from botorch.exceptions.warnings import InputDataWarning
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -12,6 +13,8 @@ from eign.data import Observations
 from eign.notices import warn_user
 
 _SINGLE: Final = (torch.float32, torch.float16, torch.bfloat16)
+# So far outside the unit cube a point may lie, as for BoTorch's own models.
+_OUTSIDE: Final = 1e-2
 
 
 def as_double(X: Tensor, name: str = "X", *, role: str = "points") -> Tensor:
@@ -63,10 +66,37 @@ def as_array(X: Tensor, name: str = "X", *, role: str = "points") -> NDArray[np.
     return np.asarray(as_double(X, name, role=role).detach().numpy())
 
 
+def as_noise(noise: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Noise variances of values `... x k x 1` at `... x k x d`, in float64 and with their graph.
+
+    Raises:
+        TypeError: As of `as_double`.
+        ValueError: They do not broadcast to the values, or one is negative or not finite.
+    """
+    variances, values = as_double(noise, "noise", role="data"), torch.broadcast_shapes(y.shape, (*x.shape[:-1], 1))
+    if not _broadcasts_to(variances.shape, values):
+        raise ValueError(
+            f"noise has shape {tuple(noise.shape)}, expected variances of the values Y, {tuple(y.shape)}; "
+            "gradients go to append(X, Y, G)"
+        )
+    wrong = variances[~((variances >= 0) & torch.isfinite(variances))]
+    if len(wrong):
+        raise ValueError(f"noise has the variance {wrong[0].item():g}, expected finite numbers that are not negative")
+    return variances
+
+
+def _broadcasts_to(shape: torch.Size, expected: torch.Size) -> bool:
+    """Whether a tensor of a shape can be expanded to the other."""
+    try:
+        return bool(torch.broadcast_shapes(shape, expected) == expected)
+    except RuntimeError:
+        return False
+
+
 def as_observations(
     X: Tensor, Y: Tensor, G: Tensor | None, *, Yvar: Tensor | None = None, Gvar: Tensor | None = None
 ) -> Observations:
-    """X `n x d`, Y `n x 1`, G `n x d` and their variances as observations.
+    """X `n x d`, Y `n x 1`, G `n x d` and their variances as observations; of X outside the unit cube it is said once.
 
     Raises:
         TypeError: Something is no tensor.
@@ -81,6 +111,8 @@ def as_observations(
     )
     if y_var is not None and y_var.shape != y.shape:
         raise ValueError(f"Yvar has shape {y_var.shape}, expected that of Y, {y.shape}")
+    if ((x < -_OUTSIDE) | (x > 1.0 + _OUTSIDE)).any():
+        _say_that_the_cube_is_expected()
     return Observations(x, y[:, 0], grad, None if y_var is None else y_var[:, 0], grad_var)
 
 
@@ -90,4 +122,14 @@ def _say_that_double_is_used(role: str, given: torch.dtype) -> None:
     warn_user(
         f"the models compute in float64 and answer in it, and were given {role} in {given}; "
         "make them with dtype=torch.float64, as converting does not bring back digits (this is said once)"
+    )
+
+
+@cache
+def _say_that_the_cube_is_expected() -> None:
+    """Once in a process: nothing fails, but priors of lengthscales are for the cube, and the fit is a poor one."""
+    warn_user(
+        "X should be in the unit cube, for which the priors of the models are made, and is not: with "
+        "box = eign.Box(bounds) pass box.to_unit(x) and box.times_unit_scale(gradient, x) (this is said once)",
+        InputDataWarning,
     )

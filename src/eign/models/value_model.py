@@ -15,7 +15,7 @@ from eign.arrays import Array
 from eign.data import Observations
 from eign.models.posteriors import ValuePosterior, condition_normal
 from eign.models.stored_state import WORDS, as_tensors, check_words, read_numbers, read_units
-from eign.models.tensors import as_double, as_observations, as_points
+from eign.models.tensors import as_double, as_noise, as_observations, as_points
 from eign.standardization import Standardization
 
 
@@ -67,8 +67,26 @@ class ValueModel(Model, ABC):
         posterior = ValuePosterior(mean, covariance, shift=units.y_shift, scale=units.y_scale)
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
-    def condition_on_observations(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **_: Any) -> "ConditionedGP":
-        """The model of f given also values Y, `... x k x 1`, at X, `... x k x d`; their batches broadcast."""
+    def condition_on_observations(
+        self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **unknown: Any
+    ) -> "ConditionedGP":
+        """The model of f given also values Y, `... x k x 1`, at X, `... x k x d`; their batches broadcast.
+
+        Args:
+            X: The points, in the unit cube.
+            Y: Their values.
+            noise: Variances of the noise on Y, which broadcast to it; None is the model's own.
+            **unknown: Nothing: gradients go to `append`.
+
+        Raises:
+            TypeError: there are other arguments.
+            ValueError: a shape is wrong, or a variance is negative.
+        """
+        if unknown:
+            raise TypeError(
+                f"condition_on_observations takes X, Y and noise, got {', '.join(unknown)}; append(X, Y, G) of the "
+                "model takes gradients too, and Yvar and Gvar"
+            )
         return ConditionedGP(self, X, Y, noise=noise)
 
     def fantasize(
@@ -238,7 +256,8 @@ class ConditionedGP(ValueModel):
         if y.shape[-2:] != (x.shape[-2], 1):
             raise ValueError(f"Y has shape {tuple(Y.shape)}, expected (..., {X.shape[-2]}, 1) for X {tuple(X.shape)}")
         self._model = model
-        self._x, self._y, self._given_noise = x, y.squeeze(-1), noise
+        self._x, self._y = x, y.squeeze(-1)
+        self._given_noise = None if noise is None else as_noise(noise, x, y)
 
     def __repr__(self) -> str:
         """What was conditioned on what."""
@@ -262,11 +281,12 @@ class ConditionedGP(ValueModel):
 
     def standardized_normal(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """As the base class says, with the batch of the values in front of that of X."""
-        batch = torch.broadcast_shapes(X.shape[:-2], self._x.shape[:-2])
-        together = torch.cat([part.expand(*batch, *part.shape[-2:]) for part in (X, self._x)], dim=-2)
-        mean, covariance = self._model.standardized_normal(together)
         # Here and not before: a fit changes the units of the model underneath, and so does a state that it loads.
         units, noise = self.standardization, self._model.noise_variances(self._given_noise)
+        # Values may be a batch at the same points, which costs one factor; noise that differs costs one for each.
+        batch = torch.broadcast_shapes(X.shape[:-2], self._x.shape[:-2], noise.shape[:-1])
+        together = torch.cat([part.expand(*batch, *part.shape[-2:]) for part in (X, self._x)], dim=-2)
+        mean, covariance = self._model.standardized_normal(together)
         return condition_normal(mean, covariance, observed=(self._y - units.y_shift) / units.y_scale, noise=noise)
 
     def standardized_noise(self) -> float:

@@ -1,6 +1,6 @@
 """One run: its values and the norms of its gradients against evaluations."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from eign.study import Optimizer
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# A value is cut off if it is so many times the height of the better three quarters away from them.
+_FAR: Final = 3.0
+# Fewer feasible values say nothing about what is far.
+_FEW: Final = 5
+
 
 def convergence(
     run: Any,
@@ -23,6 +28,8 @@ def convergence(
     axes: "Axes | None" = None,
 ) -> "Axes":
     """Every value, and the best so far, against evaluations; values of infeasible points are crosses.
+
+    Values that are far off all others are cut, with an arrow at the border; `regret=True` shows them.
 
     Args:
         run: A result of `minimize` or `maximize`, an `Optimizer`, `Observations`, or the values in their order.
@@ -101,15 +108,36 @@ def _before(heights: Array) -> Array:
 
 
 def _show_the_better(axes: "Axes", run: Trajectory, optimum: float | None) -> None:
-    """Limits that show the better three quarters of the values and of the steps: a few bad ones would flatten all."""
-    values = run.values[np.isfinite(run.allowed)]
-    if not len(values):
+    """Limits that show every value but the far ones, which would flatten all; arrows at the border stand for those."""
+    shown = _near(run, optimum)
+    if not len(shown):
         return
+    low, high = float(shown.min()), float(shown.max())
+    margin = 0.05 * (high - low) or 0.05 * abs(low) or 1.0
+    axes.set_ylim(low - margin, high + margin)
+    evaluations, at_border = np.arange(1, len(run.values) + 1), axes.get_xaxis_transform()
+    for outside, marker, height, where in (
+        (run.values < low, "v", 0.0, "below"),
+        (run.values > high, "^", 1.0, "above"),
+    ):
+        if outside.any():
+            style: dict[str, Any] = {"color": BEST, "markersize": 5, "clip_on": False, "label": f"{where} the picture"}
+            heights = np.full(outside.sum(), height)
+            axes.plot(evaluations[outside], heights, marker, transform=at_border, **style)
+
+
+def _near(run: Trajectory, optimum: float | None) -> Array:
+    """The optimum and all values, also of infeasible points, but those far from where most of the search was."""
+    values, drawn = run.values[np.isfinite(run.allowed)], run.values[np.isfinite(run.values)]
+    known = [] if optimum is None else [optimum]
+    if len(values) < _FEW:
+        return np.append(drawn, known)
+    # The better three quarters of the values and of the steps down.
     quartile = 0.25 if run.maximize else 0.75
     ends = [float(np.quantile(some, quartile)) for some in (values, np.unique(values[np.isin(values, run.best)]))]
-    ends += [float(values.max() if run.maximize else values.min()), *([] if optimum is None else [optimum])]
-    margin = 0.05 * (max(ends) - min(ends)) or 0.05 * abs(ends[0]) or 1.0
-    axes.set_ylim(min(ends) - margin, max(ends) + margin)
+    ends += [float(values.max() if run.maximize else values.min()), *known]
+    reach = _FAR * (max(ends) - min(ends)) or np.inf
+    return np.append(drawn[(drawn >= min(ends) - reach) & (drawn <= max(ends) + reach)], known)
 
 
 def _required(optimum: float | None) -> float:

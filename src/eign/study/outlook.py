@@ -1,5 +1,6 @@
 """What a method believes and looks for next, in user units and with the user's sign: what pictures are made of."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -10,9 +11,12 @@ from eign.arrays import Array
 from eign.space import Box
 from eign.strategies.strategy import Belief, Surrogate
 
+Points = ArrayLike | Mapping[str, float]
+"""Points (n, d) or one point (d,), user units; one may be a dict name -> value if the box has names."""
+
 
 class Prediction(NamedTuple):
-    """The surrogate's mean and standard deviation of f at n points, `n` each."""
+    """The surrogate's mean and standard deviation of f at n points, `n` each; numbers at one."""
 
     mean: Array
     deviation: Array
@@ -38,28 +42,46 @@ class Outlook:
         """The point that the method finds most useful `d`, user units."""
         return self.box.from_unit(self.belief.x)
 
-    def predict(self, x: ArrayLike) -> Prediction:
-        """The surrogate of what was told at the points (n, d), user units."""
-        (mean, deviation), told = self._moments(self.belief.model, x), self.belief.in_told_units
-        return Prediction(self.sign * told(mean), told(deviation))
+    def predict(self, x: Points) -> Prediction:
+        """The surrogate of what was told, at points (n, d) or at one, user units."""
+        units, told = self._units(x), self.belief.in_told_units
+        mean, deviation = _moments(self.belief.model, units)
+        return _shaped_as(units, self.sign * told(mean), told(deviation))
 
-    def predict_constraints(self, x: ArrayLike) -> list[Prediction]:
-        """The surrogates of the constraints at the points (n, d), one after the other; empty if there are none."""
-        return [self._moments(model, x) for model in self.belief.constraints]
+    def predict_constraints(self, x: Points) -> list[Prediction]:
+        """The surrogates of the constraints at points (n, d) or at one, in turn; empty if there are none."""
+        units = self._units(x)
+        return [_shaped_as(units, *_moments(model, units)) for model in self.belief.constraints]
 
-    def acquisition(self, x: ArrayLike) -> Array | None:
-        """What the next point is to maximise, at the points (n, d); None if the method looks for something else.
+    def acquisition(self, x: Points) -> Array | None:
+        """What the next point is to maximise, at points (n, d) or at one; None if the method looks for something else.
 
         Pending and failed points count, and the terms of `ei-gn` are rescaled as for the next proposal.
         """
         if self.belief.acquisition is None:
             return None
-        return self.belief.acquisition.evaluate(self.box.to_unit(x))
+        units = self._units(x)
+        return _at_points(units, self.belief.acquisition.evaluate(np.atleast_2d(units)))
 
-    def _moments(self, model: Surrogate, x: ArrayLike) -> Prediction:
-        import torch
+    def _units(self, x: Points) -> Array:
+        """The points in the unit cube."""
+        return self.box.to_unit(self.box.from_dict(x) if isinstance(x, Mapping) else x)
 
-        points = torch.from_numpy(self.box.to_unit(x))
-        with torch.no_grad():
-            mean, variance = model.moments(points)[:2]
-        return Prediction(mean.numpy(), np.sqrt(variance.numpy()))
+
+def _moments(model: Surrogate, units: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation at points of the unit cube, `n` each; of one point `n` is 1."""
+    import torch
+
+    with torch.no_grad():
+        mean, variance = model.moments(torch.from_numpy(np.atleast_2d(units)))[:2]
+    return mean.numpy(), np.sqrt(variance.numpy())
+
+
+def _shaped_as(points: Array, mean: Array, deviation: Array) -> Prediction:
+    return Prediction(_at_points(points, mean), _at_points(points, deviation))
+
+
+def _at_points(points: Array, values: Array) -> Array:
+    """One value a point: `n` for many, and for a single point (d,) the number."""
+    shaped: Array = values.reshape(points.shape[:-1])[()]
+    return shaped

@@ -45,7 +45,8 @@ class Progress:
             point = optimizer.best
             parts.append(f"best {point.y:.6g}")
             if not point.is_feasible:
-                parts.append(f"violation {point.violation:.2g}")
+                is_known = math.isfinite(point.violation)
+                parts.append(f"violation {point.violation:.2g}" if is_known else "a constraint is missing")
             known = point.grad[np.isfinite(point.grad)]
             if len(known):
                 parts.append(f"|gradient| {math.hypot(*known.tolist()):.2g}")

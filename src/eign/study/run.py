@@ -245,7 +245,8 @@ class Run:
             known = self.optimizer.best if history.has_y.any() else None
             best = "-" if known is None else f"{known.y:.10g}"
             if known is not None and not known.is_feasible:
-                best += f", infeasible by {known.violation:.3g}"
+                is_known = np.isfinite(known.violation)
+                best += f", infeasible by {known.violation:.3g}" if is_known else ", a constraint is missing"
             value = f"{history.y[-1]:.10g}" if history.has_y[-1] else "failed"
             _LOGGER.info("evaluation %d (%s): %s, best %s", len(history), reasons[-1], value, best)
 

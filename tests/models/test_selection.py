@@ -237,3 +237,11 @@ def test_ripples_are_no_noise_where_neighbours_agree():
     scattered = Observations(data.x, data.y + 0.3 * rng.normal(size=18), data.grad + 30 * rng.normal(size=(18, 2)))
     assert chosen(scattered, noise, kept).noisy
     assert chosen(data, noise, kept, noise="learn").noisy  # who asks for noise gets it
+
+
+def test_the_best_point_is_always_seen():
+    """Of hundreds of values without gradients, which are taken evenly through time."""
+    x = np.random.default_rng(0).random((450, 2))
+    for best in range(200, 204):
+        y = np.where(np.arange(450) == best, 1.0, 0.0)
+        assert choice.sample(Observations(x, y), 300).y.max() == 1.0

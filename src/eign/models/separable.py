@@ -80,7 +80,7 @@ def separable_model(x: Array, y: Array, gradients: Array, rng: np.random.Generat
     slope a coordinate is as likely under all of them, as its size is learned from it: it says nothing, also about
     whether the function is separable.
     """
-    if len(x) < 2:
+    if len(x) < 2 or not gradients.any():
         return None
     points = np.ascontiguousarray(x.T)
     moved = x - x.mean(axis=0)

@@ -214,15 +214,64 @@ def test_along_few_directions_of_many_the_model_finds_what_a_search_does_not():
     assert chosen.belief(state, data, np.empty((0, 40))).x.shape == (40,)
 
 
-def test_directions_that_lead_out_of_their_cube_are_left_to_the_search():
-    """The best corner is two cubes away along the only direction."""
+def test_the_cube_of_directions_reaches_as_far_as_the_box():
+    """The best corner is four sides of the box away from the centre along the only direction."""
     axis = np.full(64, 0.125)
     opt = Optimizer([(0.0, 1.0)] * 64, seed=0, check_gradients=False)
     for _ in range(12):
         x = opt.ask()
         opt.tell(x, -float(axis @ x), -axis)
     assert opt.best.y == pytest.approx(-8.0)
-    assert handle(opt).state.memory["rank"] == 0
+    assert handle(opt).state.memory["rank"] == 1
+
+
+@pytest.mark.parametrize(("rank", "distance"), [(2, 0.1), (4, 0.45)])
+def test_few_directions_with_ripples_are_solved_and_no_point_is_repeated(rank, distance):
+    """The optimum is in the box, and out of a cube of side 1 along the directions."""
+    turn = np.linalg.qr(np.random.default_rng(3).standard_normal((40, rank)))[0].T
+    weight = np.arange(1, rank + 1)
+
+    def rippled(x: np.ndarray) -> tuple[float, np.ndarray]:
+        z = turn @ (x - 0.5) - distance
+        value = (weight * z**2).sum() + 0.3 * (1.0 - np.cos(8.0 * z)).sum()
+        return float(value), turn.T @ (2.0 * weight * z + 2.4 * np.sin(8.0 * z))
+
+    opt = Optimizer([(0.0, 1.0)] * 40, seed=0, check_gradients=False)
+    for _ in range(70):
+        x = opt.ask()
+        opt.tell(x, *rippled(x))
+    assert opt.best.y < 1e-9
+    apart = np.abs(opt.history.x[:, None] - opt.history.x[None]).max(axis=2)
+    assert apart[np.triu_indices(70, 1)].min() > 0.0
+
+
+def test_a_jump_does_not_repeat_a_point_that_failed():
+    def walled(x: np.ndarray) -> Answer:
+        away = x - 0.3
+        return (np.nan, None) if x.mean() < 0.35 else (float(3.0 * away @ away), 6.0 * away)
+
+    opt = Optimizer([(0.0, 1.0)] * 30, seed=1, check_gradients=False)
+    for _ in range(40):
+        x = opt.ask()
+        opt.tell(x, *walled(x))
+    assert len(np.unique(opt.history.x, axis=0)) == 40
+
+
+@pytest.mark.parametrize("dim", [5, 30])
+def test_one_missing_component_does_not_end_the_searches(dim):
+    curvature, count = np.geomspace(1.0, 100.0, dim), 0
+
+    def once_without(x: np.ndarray) -> Answer:
+        nonlocal count
+        count += 1
+        slope = curvature * (x - 0.3)
+        return float(0.5 * (x - 0.3) @ slope), np.where((np.arange(dim) == 0) & (count == 3), np.nan, slope)
+
+    opt = Optimizer([(0.0, 1.0)] * dim, seed=0, check_gradients=False)
+    for _ in range(60):
+        x = opt.ask()
+        opt.tell(x, *once_without(x))
+    assert opt.best.y < 1e-14
 
 
 def test_in_many_dimensions_a_restart_is_a_hop_from_the_best_point():

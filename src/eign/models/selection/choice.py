@@ -342,7 +342,7 @@ def _seen(data: Observations, options: Mapping[str, Any], settings: ModelSetting
 
 
 def sample(data: Observations, count: int) -> Observations:
-    """All points with a gradient, and evenly through time as many of the others as make `count` points.
+    """The best point, all with a gradient, and evenly through time as many of the others as make `count` points.
 
     >>> data = Observations(np.linspace(0, 1, 6)[:, None], np.arange(6.0), [[0], [1], [np.nan], *[[np.nan]] * 3])
     >>> sample(data, 4).y.tolist()
@@ -355,4 +355,5 @@ def sample(data: Observations, count: int) -> Observations:
     room = min(max(count - int(has_gradient.sum()), 0), len(others))
     kept = has_gradient.copy()
     kept[others[np.linspace(0, len(others) - 1, room).round().astype(np.intp)]] = True
+    kept[np.where(data.has_y, data.y, -np.inf).argmax()] = True
     return data[np.flatnonzero(kept)]

@@ -3,7 +3,8 @@ r"""The few directions in which a function of many coordinates changes, as its g
 | symbol | meaning |
 |---|---|
 | V | the directions, orthonormal, `r x d`: f(x) is about h(V x), so that gradients are :math:`V^\top h'` |
-| u | coordinates along them, :math:`1/2 + V (x - 1/2)`: those of the cube where the directions are coordinates |
+| r | how far the cube reaches along them, :math:`\max(1, |V_i|_1)`: 1 where a direction is a coordinate |
+| u | coordinates along them, :math:`1/2 + V (x - 1/2) / r`: all points of the cube have theirs in a cube, too |
 """
 
 from typing import Final, NamedTuple, final
@@ -23,15 +24,18 @@ class Directions(NamedTuple):
 
     axes: Array
 
+    @property
+    def reach(self) -> Array:
+        """How far the cube reaches along each, in units of its sides `r`."""
+        return np.asarray(np.maximum(np.abs(self.axes).sum(axis=1), 1.0))
+
     def coordinates(self, x: Array) -> Array:
         """Of points `... x d`: u, `... x r`."""
-        return np.asarray((x - 0.5) @ self.axes.T + 0.5)
+        return np.clip((x - 0.5) @ self.axes.T / self.reach + 0.5, 0.0, 1.0)
 
     def seen(self, data: Observations) -> Observations:
-        """Observations along the directions, without those that lie outside of the cube of u."""
-        u = self.coordinates(data.x)
-        seen = Observations(u, data.y, data.grad @ self.axes.T)
-        return seen[np.flatnonzero(((u >= 0.0) & (u <= 1.0)).all(axis=1))]
+        """Observations along the directions."""
+        return Observations(self.coordinates(data.x), data.y, data.grad @ self.axes.T * self.reach)
 
     def lifted(self, u: Array, start: Array) -> Array:
         """The point of the cube with these coordinates that is near to a start, `r, d -> d`.
@@ -44,7 +48,7 @@ class Directions(NamedTuple):
             missing = u - self.coordinates(x)
             if np.abs(missing).max() <= _EXACT:
                 break
-            x = np.clip(x + missing @ self.axes, 0.0, 1.0)
+            x = np.clip(x + (missing * self.reach) @ self.axes, 0.0, 1.0)
         return x
 
 

@@ -28,9 +28,9 @@ class Step(NamedTuple):
 def jump(data: Observations, pending: Array, rng: np.random.Generator) -> Step:
     """From the best point along every coordinate to where the model's mean is best; anywhere if that promises nothing.
 
-    All rows with a value have their whole gradient.
+    The model is of the rows with a value and their whole gradient.
     """
-    told = data[data.has_y]
+    told = data[data.has_y & data.has_grad.all(axis=1)]
     order = np.argsort(-told.y, kind="stable")
     latest = np.arange(len(told))[-SETTINGS.kept :]
     seen = told[np.unique(np.concatenate([order[: SETTINGS.kept], latest]))]
@@ -43,7 +43,7 @@ def jump(data: Observations, pending: Array, rng: np.random.Generator) -> Step:
     found = gains(model, places)
     chosen = np.arange(data.dim), found.mean.argmax(axis=1)
     x, mean, variance = places[chosen], found.mean[chosen].sum(), found.variance[chosen].sum()
-    if contains(told.x, x) or contains(pending, x) or not variance > 0.0:
+    if contains(data.x, x) or contains(pending, x) or not variance > 0.0:
         return Step(rng.random(data.dim), "global", 0.0, unit)
     gain = float(expected_improvement(np.array([mean]), np.array([variance]), 0.0).value[0])
     return Step(x, "global", gain * unit, unit)

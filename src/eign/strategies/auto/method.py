@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from eign.acquisition import EI, LogEI, SurrogateAcquisition
-from eign.arrays import LARGEST, Array
+from eign.arrays import LARGEST, Array, Mask
 from eign.data import Observations
 from eign.models.bowl import bowl_top
 from eign.models.selection import SelectedModel, apart, fitted
@@ -123,6 +123,9 @@ def _looked_along(
     waiting = few.coordinates(pending)
     step, _ = _global_step(model.given(seen, waiting), along, seen, waiting)
     far = step._replace(x=few.lifted(step.x, best))
+    # No point of the cube may have the coordinates that were asked for, and the nearest one be known.
+    if nearest(np.concatenate([seen.x, waiting]), few.coordinates(far.x))[1] <= SETTINGS.model.resolution:
+        far = Step(generator(state, 2).random(data.dim), "global", 0.0, step.unit)
     return far, best, replace(memory, fit=model.fit, rank=rank), replace(state, noisy=False)
 
 
@@ -138,8 +141,7 @@ def _best_point(data: Observations) -> Array:
 def _few_directions(data: Observations) -> Directions | None:
     """What the gradients span, if these are so few directions that the model has room for them, and there are others.
 
-    As many gradients more than directions as choose a model: a few gradients always span few directions. The best point
-    has to lie in the cube of their coordinates, or nothing there would be better.
+    As many gradients more than directions as choose a model: a few gradients always span few directions.
     """
     if not are_many(data.dim) or not _has_slopes(data):
         return None
@@ -149,9 +151,13 @@ def _few_directions(data: Observations) -> Directions | None:
     )
     if few is None:
         return None
-    rank, best = len(few.axes), few.coordinates(_best_point(data))
-    is_few = rank > 0 and not are_many(rank)
-    return few if is_few and bool(((best >= 0.0) & (best <= 1.0)).all()) else None
+    return few if len(few.axes) > 0 and not are_many(len(few.axes)) else None
+
+
+def _away(points: Array, x: Array, data: Observations) -> float:
+    """How far a point is from the nearest of others, in the coordinates along which the function changes."""
+    few = _few_directions(data)
+    return nearest(points, x)[1] if few is None else nearest(few.coordinates(points), few.coordinates(x))[1]
 
 
 def _has_jumps(data: Observations) -> bool:
@@ -235,9 +241,13 @@ def _best_place(
 
 
 def _has_slopes(data: Observations) -> bool:
-    """Whether a search has gradients to go by: they are complete, and nobody said that there is noise."""
+    """Whether a search has gradients to go by: most are complete, and nobody said that there is noise.
+
+    One that lacks a component is of a trial that went wrong, as at the root of 0, and is no reason to stop searching.
+    """
     is_noisy = bool((data.y_var > 0).any() or (data.grad_var > 0).any())
-    return bool(np.all(data.has_grad[data.has_y])) and not is_noisy
+    complete: Mask = np.asarray(data.has_grad[data.has_y].all(axis=1))
+    return not is_noisy and bool(2 * complete.sum() > len(complete) or not len(complete))
 
 
 def _begun(memory: Memory, start: Array, data: Observations, pending: Array) -> tuple[Memory, Step | None]:
@@ -277,7 +287,7 @@ def _is_hopeless(search: LocalSearch, row: int, memory: Memory, data: Observatio
     It has come to a known optimum, or its gains shrink so fast that their sum stays below: if the last evaluations
     gained b and those before a > b, a geometric series has :math:`b^2 / (a - b)` left.
     """
-    if nearest(memory.known_optima(data.dim), data.x[row])[1] < SETTINGS.basin:
+    if _away(memory.known_optima(data.dim), data.x[row], data) < SETTINGS.basin:
         return True
     rows, window = [row for row in search.rows if data.has_y[row]], SETTINGS.window
     if len(rows) <= 2 * window:
@@ -309,7 +319,7 @@ def _unknown_top(state: State, data: Observations, memory: Memory) -> Array | No
         top = bowl_top(apart(few.seen(data), [], SETTINGS.basin))
         top = None if top is None else few.lifted(top, _best_point(data))
     known = np.concatenate([data.x, memory.known_optima(data.dim)])
-    return None if top is None or nearest(known, top)[1] < SETTINGS.basin else top
+    return None if top is None or _away(known, top, data) < SETTINGS.basin else top
 
 
 def _new_start(data: Observations, memory: Memory, rng: np.random.Generator) -> Array:

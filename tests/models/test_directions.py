@@ -65,19 +65,24 @@ def test_observations_along_the_directions_have_the_derivatives_along_them(axes)
         np.testing.assert_allclose(seen.grad[row], slope, atol=1e-8)
 
 
-def test_all_of_the_cube_has_coordinates_in_a_cube():
+def test_the_cube_of_directions_holds_the_best_point_and_no_more_than_the_box():
     """A diagonal of four coordinates reaches twice as far as one of them."""
     few = Directions(np.full((1, 4), 0.5))
-    x = np.array([[0.0, 0.0, 0.0, 0.0], [0.5, 0.5, 0.5, 0.5], [1.0, 1.0, 0.6, 0.6], [1.0, 1.0, 1.0, 1.0]])
-    np.testing.assert_allclose(few.coordinates(x)[:, 0], [0.0, 0.5, 0.8, 1.0], atol=1e-15)
-    assert len(few.seen(Observations(x, np.arange(4.0), np.ones((4, 4))))) == 4
-    np.testing.assert_array_equal(Directions(np.eye(2, 4)).coordinates(x[2]), x[2, :2])
+    x = np.array([[0.0, 0.0, 0.0, 0.0], [0.5, 0.5, 0.5, 0.5], [0.8, 0.8, 0.8, 0.6], [1.0, 1.0, 1.0, 1.0]])
+    told = Observations(x, np.arange(4.0), np.ones((4, 4)))
+    assert few.seen(told).y.tolist() == [1.0, 2.0]
+    for row, reach in ((1, 1.0), (2, 2.0), (3, 2.0)):
+        wide = few.around(x[row])
+        np.testing.assert_allclose(wide.reach, reach)
+        assert row in wide.seen(told).y
+    np.testing.assert_allclose(few.around(x[3]).coordinates(x)[:, 0], [0.0, 0.5, 0.75, 1.0], atol=1e-15)
+    np.testing.assert_array_equal(Directions(np.eye(2, 4)).around(x[3]).coordinates(x[2]), x[2, :2])
 
 
 def test_a_point_with_given_coordinates_lies_in_the_cube(axes):
     few, rng = Directions(axes), np.random.default_rng(3)
     for _ in range(20):
-        start, u = rng.random(DIM), rng.uniform(0.45, 0.55, RANK)
+        start, u = rng.random(DIM), rng.uniform(0.2, 0.8, RANK)
         x = few.lifted(u, start)
         assert ((x >= 0.0) & (x <= 1.0)).all()
         np.testing.assert_allclose(few.coordinates(x), u, atol=1e-9)

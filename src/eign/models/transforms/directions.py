@@ -3,39 +3,47 @@ r"""The few directions in which a function of many coordinates changes, as its g
 | symbol | meaning |
 |---|---|
 | V | the directions, orthonormal, `r x d`: f(x) is about h(V x), so that gradients are :math:`V^\top h'` |
-| r | how far the cube reaches along them, :math:`\max(1, |V_i|_1)`: 1 where a direction is a coordinate |
-| u | coordinates along them, :math:`1/2 + V (x - 1/2) / r`: all points of the cube have theirs in a cube, too |
+| r | how far the cube of u reaches along them: 1 where a direction is a coordinate, more if good points lie far out |
+| u | coordinates along them, :math:`1/2 + V (x - 1/2) / r` |
 """
 
 from typing import Final, NamedTuple, final
 
 import numpy as np
 
-from eign.arrays import Array
+from eign.arrays import Array, Mask
 from eign.data import Observations
 
 _ROUNDS: Final = 100
 _EXACT: Final = 1e-12
+_ROUNDING: Final = 1e-9
 
 
 @final
 class Directions(NamedTuple):
-    """The directions V, `r x d`."""
+    """The directions V, `r x d`, and how far the cube of their coordinates reaches along each, `r` or 1 for all."""
 
     axes: Array
+    reach: Array | float = 1.0
 
-    @property
-    def reach(self) -> Array:
-        """How far the cube reaches along each, in units of its sides `r`."""
-        return np.asarray(np.maximum(np.abs(self.axes).sum(axis=1), 1.0))
+    def around(self, x: Array) -> "Directions":
+        """With a cube that holds a point `d` and twice as much: a larger one would hide what is small."""
+        far = 4.0 * np.abs((x - 0.5) @ self.axes.T)
+        return self._replace(reach=np.clip(far, 1.0, np.maximum(np.abs(self.axes).sum(axis=1), 1.0)))
 
     def coordinates(self, x: Array) -> Array:
         """Of points `... x d`: u, `... x r`."""
-        return np.clip((x - 0.5) @ self.axes.T / self.reach + 0.5, 0.0, 1.0)
+        return np.asarray((x - 0.5) @ self.axes.T / self.reach + 0.5)
 
     def seen(self, data: Observations) -> Observations:
-        """Observations along the directions."""
-        return Observations(self.coordinates(data.x), data.y, data.grad @ self.axes.T * self.reach)
+        """Observations along the directions, without those that lie outside of the cube of u."""
+        u = self.coordinates(data.x)
+        seen = Observations(np.clip(u, 0.0, 1.0), data.y, data.grad @ self.axes.T * self.reach)
+        return seen[np.flatnonzero(self.holds(u))]
+
+    def holds(self, u: Array) -> Mask:
+        """Whether coordinates `... x r` lie in their cube, but for rounding."""
+        return np.asarray(((u >= -_ROUNDING) & (u <= 1.0 + _ROUNDING)).all(axis=-1))
 
     def lifted(self, u: Array, start: Array) -> Array:
         """The point of the cube with these coordinates that is near to a start, `r, d -> d`.

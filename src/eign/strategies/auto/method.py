@@ -121,6 +121,7 @@ def _looked_along(
     along = replace(state, dim=rank, decades=[])
     model = _model(along, seen, replace(memory, fit=known))
     waiting = few.coordinates(pending)
+    waiting = np.clip(waiting[few.holds(waiting)], 0.0, 1.0)
     step, _ = _global_step(model.given(seen, waiting), along, seen, waiting)
     far = step._replace(x=few.lifted(step.x, best))
     # No point of the cube may have the coordinates that were asked for, and the nearest one be known.
@@ -151,7 +152,7 @@ def _few_directions(data: Observations) -> Directions | None:
     )
     if few is None:
         return None
-    return few if len(few.axes) > 0 and not are_many(len(few.axes)) else None
+    return few.around(_best_point(data)) if len(few.axes) > 0 and not are_many(len(few.axes)) else None
 
 
 def _away(points: Array, x: Array, data: Observations) -> float:

@@ -422,6 +422,33 @@ def test_size_of_y_does_not_matter(scale, long_run):
     np.testing.assert_allclose(scaled.history.x, long_run[0].history.x[:10], atol=1e-5)
 
 
+@pytest.mark.parametrize("gradients", [True, False])
+def test_on_a_plateau_the_design_goes_on_until_something_changes(gradients):
+    """To a model of equal values the corners are least known; a well in the middle is found by even points."""
+    centre = np.array([0.4, 0.45, 0.6])
+
+    def well(x):
+        depth = max(0.0, 0.3 - np.linalg.norm(x - centre))
+        slope = -2.0 * depth * (x - centre) / max(1e-300, np.linalg.norm(x - centre))
+        return depth**2, slope if gradients else None
+
+    found = []
+    for seed in range(6):
+        opt = Optimizer([(0.0, 1.0)] * 3, seed=seed, maximize=True, check_gradients=False)
+        while not len(opt.history.y) or opt.history.y.max() == 0.0:
+            x = opt.ask()
+            value, slope = well(x)
+            opt.tell(x, value, slope)
+        found.append(len(opt.history.y))
+        assert set(opt.reasons) == {"initial"}
+        for _ in range(3 * 3):
+            x = opt.ask()
+            value, slope = well(x)
+            opt.tell(x, value, slope)
+        assert opt.reasons[-1] != "initial"
+    assert np.median(found) <= 15  # a share of .11 of the box: 9 random points in the mean
+
+
 @pytest.mark.parametrize(
     "answer",
     [

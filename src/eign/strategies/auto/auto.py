@@ -46,7 +46,7 @@ class Auto(Strategy):
 
     def propose_one(self, state: State, data: Observations, pending: Array) -> tuple[Proposal, State]:
         """A point of the design, or what the model says."""
-        if _is_initial(state, data, pending) or not data.has_y.any():
+        if _is_initial(state, data, pending) or not data.has_y.any() or (not state.limits and _is_plateau(data)):
             if state.asked == 0 and _is_free(state) and state.options["n_init"] is None:
                 return Proposal(_first_point(state), "initial"), state
             return initial_proposal(state)
@@ -91,6 +91,15 @@ def _first_point(state: State) -> Array:
 def _is_free(state: State) -> bool:
     """Whether there are no constraints."""
     return not state.limits and state.rows is None
+
+
+def _is_plateau(data: Observations) -> bool:
+    """Whether all values are equal and no gradient leads anywhere: nothing is known but places that need no other look.
+
+    Then the design, which fills space evenly, finds a slope sooner than a model, to which the corners are least known.
+    """
+    y = data.y[data.has_y]
+    return bool(y.min() == y.max()) and not np.nan_to_num(data.grad).any()
 
 
 def _is_initial(state: State, data: Observations, pending: Array) -> bool:

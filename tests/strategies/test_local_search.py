@@ -197,3 +197,28 @@ def test_it_ends_where_values_scatter_by_more_than_slopes_explain(seed):
     assert len(data) < 25
     # It is there by then, up to what noise of 1e-3 hides.
     assert np.abs(data.x[data.y.argmax()] - 0.4).max() < 0.1
+
+
+def test_it_does_not_end_on_a_slope_because_its_step_leads_to_a_known_point():
+    """First steps of `auto` are as long as the way to the nearest point, so that they often lead exactly there."""
+    steepest = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        waves, shifts = rng.uniform(3.0, 15.0, 4), rng.uniform(0.0, 2.0 * np.pi, 4)
+        told = Observations(*_waves(rng.random((12, 1)), waves, shifts))
+        start = told.x[np.sort(np.abs(told.x - told.x.T), axis=1)[:, 1].argmax()]
+        nearest_one = np.sort(np.abs(told.x - start)[:, 0])[1]
+        search = advance(begin(start, step=nearest_one), told)
+        while not search.ended and len(told) < 60:
+            told = told.followed_by(Observations(*_waves(np.array([search.point]), waves, shifts)))
+            search = advance(search, told)
+        row = best_row(search, told)
+        assert search.ended
+        is_inside = 0.0 < told.x[row, 0] < 1.0
+        steepest.append(np.abs(told.grad[row, 0]) if is_inside else 0.0)
+    assert np.max(steepest) < 1e-5
+
+
+def _waves(x: Array, waves: Array, shifts: Array) -> tuple[Array, Array, Array]:
+    phases = waves * x + shifts
+    return x, np.sin(phases).sum(axis=1), (waves * np.cos(phases)).sum(axis=1, keepdims=True)

@@ -62,6 +62,8 @@ _ROUNDS: Final = 6
 # Share of a step within which a coordinate that meets a bound may as well stay where it is.
 _NEAR: Final = 0.1
 _SHRINKS: Final = 4
+# Halvings and doublings of a step that further workers take.
+_LINE: Final = 4
 # A change so many times as large as both slopes foretell is scatter, if it is more than this share of all that was
 # gained: what is less may be rounding.
 _STEEPEST: Final = 10.0
@@ -153,6 +155,23 @@ def best_row(search: LocalSearch, data: Observations) -> int | None:
     return int(rows[data.y[rows].argmax()]) if len(rows) else None
 
 
+def beside(search: LocalSearch, data: Observations, pending: Array) -> Array | None:
+    """Another point on its way, while its own is pending: half as far, twice as far, a quarter; None if all are known.
+
+    For further workers where no model knows better: what they tell is the start of the next search if it is best.
+    """
+    row = best_row(search, data)
+    if row is None:
+        return None
+    way = np.array(search.point) - data.x[row]
+    for power in range(1, _LINE + 1):
+        for share in (0.5**power, 2.0**power):
+            x = np.asarray(np.clip(data.x[row] + share * way, 0.0, 1.0))
+            if not contains(data.x, x) and not contains(pending, x):
+                return x
+    return None
+
+
 class _Path(NamedTuple):
     """What a search has seen.
 
@@ -223,7 +242,7 @@ def _advanced(search: LocalSearch, data: Observations, unit: float, tolerance: f
     path = _path(search.rows, rows, data)
     search = replace(search, lead=_lead(search, path.gain))
     step = _next_step(search, path, data)
-    if step is None or contains(data.x, step.x):
+    if step is None:
         return replace(search, ended=True)
     gained, promise = float(data.y[path.center] - data.y[rows[0]]), step.forecast.promise
     is_small = max(promise, path.gain) <= tolerance * gained or (path.gain <= 0.0 and promise <= _ROUNDING * gained)
@@ -307,8 +326,8 @@ def _next_step(search: LocalSearch, path: _Path, data: Observations) -> _Step | 
         step = _bounded_step(search, path, data, free, shrink=0.25**shrinks, is_plain=shrinks > 0)
         if step.forecast.promise <= step.error:
             step = _bounded_step(search, path, data, free, shrink=0.25**shrinks, is_plain=True)
-        # If not, rounding or the bounds have turned it into a step up.
-        if step.forecast.promise > 0.0:
+        # If not, rounding or the bounds have turned it into a step up; and a known point tells nothing new.
+        if step.forecast.promise > 0.0 and not contains(data.x, step.x):
             return step
     return None
 

@@ -16,6 +16,7 @@ from eign.data import Observations
 from eign.models.selection import fitted
 from eign.strategies import State, strategy
 from eign.strategies.auto import method
+from eign.strategies.auto.jumps import is_worth_drawing
 from eign.strategies.auto.memory import VERSION, Memory, Promise
 from eign.strategies.auto.settings import SETTINGS
 from eign.strategies.local_search import advance, begin
@@ -281,6 +282,50 @@ def test_in_many_dimensions_a_restart_is_a_hop_from_the_best_point():
     away = [hop for hop in hops if np.abs(data.x - hop).max(axis=1).min() > 0.0]
     assert 0 < len(away) < 20
     assert all(0.0 < np.abs(hop - data.x[1]).max() <= 0.25 and ((hop >= 0) & (hop <= 1)).all() for hop in away)
+
+
+def test_in_many_dimensions_a_sum_is_solved_from_points_drawn_after_the_first_search():
+    """Quartic wells along 30 turned-up axes, 2^30 optima: no search from one of them finds the best."""
+    dim = 30
+    shifts = np.random.default_rng(3).uniform(-0.1, 0.1, dim)
+
+    def wells(x):
+        z = 10.0 * (x - shifts) - 5.0
+        return float((z**4 - 16.0 * z**2 + 5.0 * z).sum()), 10.0 * (4.0 * z**3 - 32.0 * z + 5.0)
+
+    opt = Optimizer([(0.0, 1.0)] * dim, seed=0, check_gradients=False)
+    while len(opt.history.y) < 90:
+        x = opt.ask()
+        opt.tell(x, *wells(x))
+    drawn = [number for number, reason in enumerate(opt.reasons) if reason == "initial"]
+    assert 8 <= len(drawn) - 1 <= 16
+    assert opt.best.y <= dim * -78.3323 + 1e-2
+
+
+def test_in_many_dimensions_a_product_is_worth_half_as_many_draws():
+    """Slopes along each coordinate that depend on all the others: after eight points nothing looks like a sum."""
+    rng = np.random.default_rng(0)
+    points = rng.random((16, 30))
+    turn = np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    coupled = Observations(points, np.cos(9.0 * points @ turn).sum(1), -9.0 * np.sin(9.0 * points @ turn) @ turn.T)
+    summed = Observations(points, np.cos(9.0 * points).sum(1), -9.0 * np.sin(9.0 * points))
+    assert [is_worth_drawing(coupled[:n], rng) for n in (7, 8, 12, 16)] == [True, False, False, False]
+    assert [is_worth_drawing(summed[:n], rng) for n in (7, 8, 12, 16)] == [True, True, True, False]
+
+
+def test_in_many_dimensions_further_workers_take_other_steps_on_the_way_of_the_first():
+    opt = Optimizer([(0.0, 1.0)] * 30, seed=1, check_gradients=False)
+    turn = ortho_group.rvs(30, random_state=0)
+    curvature, values = turn @ np.diag(np.linspace(1.0, 50.0, 30)) @ turn.T, []
+    for _ in range(12):
+        points = [opt.ask() for _ in range(4)]
+        for x in points:
+            opt.tell(x, float((x - 0.4) @ curvature @ (x - 0.4)), 2.0 * curvature @ (x - 0.4))
+        values.append(opt.best.y)
+    assert opt.reasons.count("initial") <= 12
+    assert opt.reasons.count("local") >= 30
+    assert len(np.unique(opt.history.x.round(9), axis=0)) == 48
+    assert values[-1] < 1e-2 * values[0]
 
 
 @pytest.mark.parametrize(

@@ -47,3 +47,22 @@ def jump(data: Observations, pending: Array, rng: np.random.Generator) -> Step:
         return Step(rng.random(data.dim), "global", 0.0, unit)
     gain = float(expected_improvement(np.array([mean]), np.array([variance]), 0.0).value[0])
     return Step(x, "global", gain * unit, unit)
+
+
+def is_worth_drawing(data: Observations, rng: np.random.Generator) -> bool:
+    """Whether a point from anywhere tells more than another search: too few lie apart, and f looks like a sum.
+
+    Points of a search lie so close together that they say nothing about the rest of a coordinate. Sixteen that lie
+    apart show a ripple or two of it, and half as many whether the function is separable at all.
+    """
+    told = data[data.has_y & data.has_grad.all(axis=1)]
+    apart: list[int] = []
+    for row, x in enumerate(told.x):
+        if (np.linalg.norm(told.x[apart] - x, axis=1) > SETTINGS.apart * np.sqrt(data.dim)).all():
+            apart.append(row)
+    if not SETTINGS.drawn / 2 <= len(apart) < SETTINGS.drawn:
+        return len(apart) < SETTINGS.drawn
+    seen = told[np.array(apart)]
+    unit = float(seen.y.std()) or 1.0
+    model = separable_model(seen.x, seen.y / unit, seen.grad / unit, rng)
+    return model is not None and model.is_close

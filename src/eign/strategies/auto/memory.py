@@ -63,6 +63,10 @@ class Memory:
         """All of them, `k x d`."""
         return np.array(self.optima, dtype=np.float64).reshape(-1, dim)
 
+    def forgiving(self, reason: str) -> "Memory":
+        """Without doubt about a source, whose model learns anew."""
+        return replace(self, doubt={**self.doubt, reason: 0.0}, rest={**self.rest, reason: 0.0})
+
     def after_search(self, points: Iterable[Array]) -> "Memory":
         """After the search, which led to these points."""
         optima = list(self.optima)

@@ -28,12 +28,12 @@ from eign.search import maximize
 from eign.search.candidates import best_along_coordinates
 from eign.search.maximize import CLOSEST
 from eign.space import SAME_POINT, contains, nearest
-from eign.strategies.auto.jumps import Step, jump
+from eign.strategies.auto.jumps import Step, is_worth_drawing, jump
 from eign.strategies.auto.memory import Memory, Promise
 from eign.strategies.auto.settings import SETTINGS, are_many
 from eign.strategies.auto.views import SeenAcquisition
-from eign.strategies.design import generator
-from eign.strategies.local_search import FIRST_STEP, LocalSearch, advance, begin, best_row, first_step
+from eign.strategies.design import generator, initial_proposal
+from eign.strategies.local_search import FIRST_STEP, LocalSearch, advance, begin, beside, best_row, first_step
 from eign.strategies.strategy import Belief, Proposal, State
 
 
@@ -84,6 +84,8 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
     can_search = memory.search is None and _has_slopes(data)
     if can_search and state.options["local"]:
         memory, near = _begun(memory, start, data, pending)
+    if near is None and _has_jumps(data) and is_worth_drawing(data, generator(state, 2)):
+        return initial_proposal(replace(state, memory=memory.forgiving("global").to_json()))
     if near is not None and (not _is_worth_it(far, memory) or _promised(near, memory) >= _promised(far, memory)):
         return _remembered(state, memory, near, data, far.gain)
     if not _is_worth_it(far, memory):
@@ -93,6 +95,8 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
             memory, away = _begun(memory, elsewhere, data, pending)
             if away is not None:
                 return _remembered(state, memory, away, data, far.gain)
+        if memory.search is not None and are_many(data.dim) and (x := beside(memory.search, data, pending)) is not None:
+            return Proposal(x, "restart" if memory.is_restart else "local"), replace(state, memory=memory.to_json())
     return _remembered(state, memory, far, data, far.gain)
 
 
@@ -155,10 +159,15 @@ def _few_directions(data: Observations) -> Directions | None:
     return few.around(_best_point(data)) if len(few.axes) > 0 and not are_many(len(few.axes)) else None
 
 
+def _changing(points: Array, data: Observations) -> Array:
+    """Points in the coordinates along which the function changes, `n x d -> n x r`."""
+    few = _few_directions(data)
+    return points if few is None else few.coordinates(points)
+
+
 def _away(points: Array, x: Array, data: Observations) -> float:
     """How far a point is from the nearest of others, in the coordinates along which the function changes."""
-    few = _few_directions(data)
-    return nearest(points, x)[1] if few is None else nearest(few.coordinates(points), few.coordinates(x))[1]
+    return nearest(_changing(points, data), _changing(x, data))[1]
 
 
 def _has_jumps(data: Observations) -> bool:
@@ -332,11 +341,11 @@ def _new_start(data: Observations, memory: Memory, rng: np.random.Generator) -> 
     y = np.where(data.has_y, data.y, -np.inf)
     order = np.argsort(-y, kind="stable")[: data.has_y.sum()]
     if rng.integers(2):
+        u, optima = _changing(data.x, data), _changing(memory.known_optima(data.dim), data)
         for row in order:
-            x = data.x[row]
-            is_near = np.abs(data.x - x).max(axis=1) <= SETTINGS.basin
-            if not (y[is_near] > y[row]).any() and nearest(memory.known_optima(data.dim), x)[1] > SETTINGS.basin:
-                return np.array(x)
+            is_near = np.abs(u - u[row]).max(axis=1) <= SETTINGS.basin
+            if not (y[is_near] > y[row]).any() and nearest(optima, u[row])[1] > SETTINGS.basin:
+                return np.array(data.x[row])
     if are_many(data.dim):
         hop = np.abs(data.x[order[0]] + rng.uniform(-FIRST_STEP, FIRST_STEP, data.dim))
         return np.asarray(np.minimum(hop, 2.0 - hop))

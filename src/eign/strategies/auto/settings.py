@@ -30,6 +30,8 @@ class Settings:
         places: Points along a coordinate that a jump looks at; between them a local search finds the rest.
         outside: Share of a gradient, in length, that may lie outside of the directions that those of all points span.
         kept: So many of the best points, and so many of the latest, make the model of a jump, which costs d n^3.
+        drawn: So many points that lie apart tell a jump enough of each coordinate; half as many, whether to go on.
+        apart: Root mean square of the differences of coordinates beyond which points lie apart; of two drawn ones 0.4.
         model: Of the model. Data that have grown by a tenth are fitted again, by 12 evaluations of the posterior
             density, as the next fit goes on from there. d + 3 points are the fewest that tell kernels apart, and what
             is closer than a hundredth of the cube is a local search's. 600 rows are factored in ten milliseconds.
@@ -49,6 +51,8 @@ class Settings:
     places: int = 129
     outside: float = 1e-3
     kept: int = 40
+    drawn: int = 16
+    apart: float = 0.25
     model: ModelSettings = field(default_factory=_model_settings)
 
 

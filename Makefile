@@ -43,6 +43,7 @@ bench: $(DEV_READY)  ## the properties with random seeds, and the benchmarks; ho
 	$(BIN)/python -m eign_lab.studies.batch_quality
 	$(BIN)/python -m eign_lab.studies.gradient_faults
 	$(BIN)/python -m eign_lab.studies.mirrored_acquisition
+	$(BIN)/python -m eign_lab.studies.search_beside_botorch
 	$(BIN)/python -m eign_lab.studies.kills --kills 1000 --results results/kill_study.jsonl
 	$(BIN)/python -m eign_lab.studies.random_sequences --results results/random_sequences.jsonl
 	$(BIN)/python -m eign_lab.studies.optuna_comparison

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
 from eign import problems
 from eign_lab.papers.ei_gn.experiments import EXPERIMENTS
 from eign_lab.rivals import sobol_design
+from eign_lab.rivals.botorch_loop import acquisition_and_point
 from eign_lab.runs.experiment import RunSpec
 from eign_lab.runs.run_log import Goal
 from eign_lab.runs.tasks import continue_run
@@ -47,3 +49,14 @@ def test_every_setting_runs_from_the_same_design(method):
 def test_an_unknown_setting_is_named():
     log = continue_run(RunSpec("branin-2", "botorch/ei", 5, {"restart": 3}), None, Goal(7))
     assert "there is no option 'restart'" in log.error
+
+
+def test_the_acquisition_and_its_maximiser_belong_together():
+    rng = np.random.default_rng(0)
+    points = rng.random((12, 2))
+    values = -((points - 0.3) ** 2).sum(axis=1)
+    target, found = acquisition_and_point(points, values, "log-ei", {"restarts": 4, "raw_samples": 64})
+    others = torch.tensor(rng.random((256, 1, 2)))
+    with torch.no_grad():
+        assert target(torch.tensor(found)[None]) >= target(others).max()
+    assert np.abs(found - 0.3).max() < 0.1

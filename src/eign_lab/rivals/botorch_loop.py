@@ -15,10 +15,12 @@ come from:
 """
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import numpy as np
 import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import ExpectedImprovement, LogExpectedImprovement
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.gp_regression import SingleTaskGP
@@ -31,6 +33,7 @@ from gpytorch.priors import GammaPrior, LogNormalPrior  # type: ignore[import-un
 from gpytorch.settings import min_fixed_noise  # type: ignore[import-untyped]
 from torch import Tensor
 
+from eign.arrays import Array
 from eign.models.independent.map_objective import LENGTHSCALE_PRIOR, OUTPUTSCALE_PRIOR
 from eign_lab.rivals.counted import CountedProblem, sobol_design
 
@@ -71,19 +74,39 @@ def optimize_with_botorch(problem: CountedProblem, acquisition: Acquisition) -> 
         points = np.concatenate([points, new[None]])
 
 
+def acquisition_and_point(
+    points: Array, values: Array, acquisition: Acquisition, options: Mapping[str, Any]
+) -> tuple[AcquisitionFunction, Array]:
+    """Of points `n x d` in the unit cube: the acquisition on BoTorch's model of them, and its maximiser, as found."""
+    x, y = torch.tensor(points, dtype=torch.float64), torch.tensor(values, dtype=torch.float64)[:, None]
+    bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, x.shape[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        target, found = _searched(x, y, bounds, acquisition, {**_DEFAULTS, **options})
+    return target, found.numpy()
+
+
 def _suggest(x: Tensor, y: Tensor, bounds: Tensor, acquisition: Acquisition, settings: dict[str, Any]) -> Tensor:
     """The next point `d`."""
+    return _searched(x, y, bounds, acquisition, settings)[1]
+
+
+def _searched(
+    x: Tensor, y: Tensor, bounds: Tensor, acquisition: Acquisition, settings: dict[str, Any]
+) -> tuple[AcquisitionFunction, Tensor]:
+    """The acquisition and the next point `d`."""
     model = _model(x, y, settings)
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     best = y.max() if settings["incumbent"] == "observed" else (y.max() - y.mean()) / y.std()
+    target = _ACQUISITIONS[acquisition](model, best_f=best)
     found, _ = optimize_acqf(
-        _ACQUISITIONS[acquisition](model, best_f=best),
+        target,
         bounds,
         q=1,
         num_restarts=settings["restarts"],
         raw_samples=settings["raw_samples"],
     )
-    return found[0]
+    return target, found[0]
 
 
 def _model(x: Tensor, y: Tensor, settings: dict[str, Any]) -> SingleTaskGP:

@@ -35,7 +35,7 @@ DIRECTORY: Final = Path("results/auto/ablations")
 SEEDS: Final[Mapping[str, Sequence[int]]] = {
     "auto": range(101, 113),
     "bbob": INSTANCES["tuning"],
-    "many": range(101, 103),
+    "many": range(101, 107),
 }
 """Of each judge's runs, all for tuning; families were chosen with seed 100."""
 SHARES: Final = 10.0 ** (-np.arange(31) / 5)
@@ -134,6 +134,24 @@ ABLATIONS: Final = (
         {"bowl": False},
         ("griewank-10-shifted", "griewank-10-rotated", *_bbob(2, 15, 17), *_bbob(5, 15, 17)),
         "hundreds of basins whose optima lie on a bowl",
+    ),
+    Ablation(
+        "few directions",
+        {"directions": False},
+        ("rastrigin-5-of-50",),
+        "the only function of the judges that changes along a few of many directions",
+    ),
+    Ablation(
+        "jumps",
+        {"jumps": False, "draws": False},
+        ("levy-200", "ackley-200", "styblinski-tang-100", "ackley-30"),
+        "many coordinates that act separately, or ripples on a bowl; without draws, too: they are the jumps' design",
+    ),
+    Ablation(
+        "draws",
+        {"draws": False},
+        ("levy-200", "ackley-200", "styblinski-tang-100", "ackley-30"),
+        "the same",
     ),
 )
 

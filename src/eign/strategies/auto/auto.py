@@ -41,6 +41,9 @@ class Auto(Strategy):
             "noise": Option(None, noise_level, 'variance in standardised units, or "learn"; None decides by the data'),
             "local": Option(True, flag, "search locally around the best point"),
             "bowl": Option(True, flag, "search from the top of a bowl, where the points show one"),
+            "directions": Option(True, flag, "in many dimensions, a model of the few directions that gradients span"),
+            "jumps": Option(True, flag, "in many dimensions, steps along all coordinates on a model of a sum"),
+            "draws": Option(True, flag, "in many dimensions, let the design go on for this model"),
             "elsewhere": Option(True, flag, "search locally from elsewhere where the model knows no place to go"),
         }
 

@@ -73,26 +73,31 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
     4. There global steps are taken all the same, and now and then a restart begins, see `_elsewhere`.
     """
     memory = Memory.from_json(state.memory).settled(data, pending)
-    memory, near = _advanced(memory, data, pending)
+    few = _few_directions(data) if state.options["directions"] else None
+    has_jumps = few is None and are_many(data.dim) and _has_slopes(data)
+    memory, near = _advanced(memory, data, pending, few)
     if near is not None and memory.is_resting("global"):
         return _remembered(state, memory, near, data)  # whatever a global step would promise: nobody asks
     if near is not None and near.reason == "restart":
-        far = jump(data, pending, generator(state, 2)) if _has_jumps(data) else None
+        far = _jump(state, data, pending) if has_jumps else None
         is_near = far is None or far.gain <= _promised(near, memory)
         return _remembered(state, memory, near if is_near or far is None else far, data)
-    far, start, memory, state = _looked_around(state, memory, data, pending)
+    if has_jumps:
+        far, start, memory = _jump(state, data, pending), _best_point(data), _of_all_coordinates(memory)
+    else:
+        far, start, memory, state = _looked_around(state, memory, data, pending, few)
     can_search = memory.search is None and _has_slopes(data)
     if can_search and state.options["local"]:
-        memory, near = _begun(memory, start, data, pending)
-    if near is None and _has_jumps(data) and is_worth_drawing(data, generator(state, 2)):
+        memory, near = _begun(memory, start, data, pending, few)
+    if near is None and has_jumps and state.options["draws"] and is_worth_drawing(data, generator(state, 2)):
         return initial_proposal(replace(state, memory=memory.forgiving("global").to_json()))
     if near is not None and (not _is_worth_it(far, memory) or _promised(near, memory) >= _promised(far, memory)):
         return _remembered(state, memory, near, data, far.gain)
     if not _is_worth_it(far, memory):
         memory = replace(memory, idle=memory.idle + 1)
-        elsewhere = _elsewhere(state, data, memory, far) if can_search and state.options["elsewhere"] else None
+        elsewhere = _elsewhere(state, data, memory, far, few) if can_search and state.options["elsewhere"] else None
         if elsewhere is not None:
-            memory, away = _begun(memory, elsewhere, data, pending)
+            memory, away = _begun(memory, elsewhere, data, pending, few)
             if away is not None:
                 return _remembered(state, memory, away, data, far.gain)
         if memory.search is not None and are_many(data.dim) and (x := beside(memory.search, data, pending)) is not None:
@@ -100,17 +105,19 @@ def _proposed(state: State, data: Observations, pending: Array) -> tuple[Proposa
     return _remembered(state, memory, far, data, far.gain)
 
 
+def _jump(state: State, data: Observations, pending: Array) -> Step:
+    """The global step where there are many dimensions: to the best place of a separable model, or anywhere."""
+    rng = generator(state, 2)
+    return jump(data, pending, rng) if state.options["jumps"] else Step(rng.random(data.dim), "global", 0.0, 1.0)
+
+
 def _looked_around(
-    state: State, memory: Memory, data: Observations, pending: Array
+    state: State, memory: Memory, data: Observations, pending: Array, few: Directions | None
 ) -> tuple[Step, Array, Memory, State]:
     """The global step, the best point, and what was learned on the way."""
-    if (few := _few_directions(data)) is not None:
+    if few is not None:
         return _looked_along(few, state, memory, data, pending)
-    memory = _of_all_coordinates(memory)
-    if _has_jumps(data):
-        far = jump(data, pending, generator(state, 2))
-        return far, _best_point(data), memory, replace(state, noisy=False)
-    model = _model(state, data, memory)
+    model = _model(state, data, memory := _of_all_coordinates(memory))
     far, _ = _global_step(model.given(data, pending), state, data, pending)
     best = model.coordinates.undo(model.incumbent.x.numpy())
     return far, best, replace(memory, fit=model.fit), replace(state, noisy=model.noisy)
@@ -159,20 +166,14 @@ def _few_directions(data: Observations) -> Directions | None:
     return few.around(_best_point(data)) if len(few.axes) > 0 and not are_many(len(few.axes)) else None
 
 
-def _changing(points: Array, data: Observations) -> Array:
+def _changing(points: Array, few: Directions | None) -> Array:
     """Points in the coordinates along which the function changes, `n x d -> n x r`."""
-    few = _few_directions(data)
     return points if few is None else few.coordinates(points)
 
 
-def _away(points: Array, x: Array, data: Observations) -> float:
+def _away(points: Array, x: Array, few: Directions | None) -> float:
     """How far a point is from the nearest of others, in the coordinates along which the function changes."""
-    return nearest(_changing(points, data), _changing(x, data))[1]
-
-
-def _has_jumps(data: Observations) -> bool:
-    """Whether the global step is a jump: in many dimensions, but along few directions, with complete gradients."""
-    return are_many(data.dim) and _has_slopes(data) and _few_directions(data) is None
+    return nearest(_changing(points, few), _changing(x, few))[1]
 
 
 def _promised(step: Step, memory: Memory) -> float:
@@ -260,16 +261,18 @@ def _has_slopes(data: Observations) -> bool:
     return not is_noisy and bool(2 * complete.sum() > len(complete) or not len(complete))
 
 
-def _begun(memory: Memory, start: Array, data: Observations, pending: Array) -> tuple[Memory, Step | None]:
+def _begun(
+    memory: Memory, start: Array, data: Observations, pending: Array, few: Directions | None
+) -> tuple[Memory, Step | None]:
     """The first step of a search; None if one ended there before. It is no longer than the way to the next point."""
     if contains(memory.known_optima(data.dim), start):
         return memory, None
     others = data.x[np.abs(data.x - start).max(axis=1) > SAME_POINT]
     search = begin(start, step=min(first_step(data.dim), nearest(others, start)[1]))
-    return _advanced(replace(memory, search=search, is_restart=True, idle=0), data, pending)
+    return _advanced(replace(memory, search=search, is_restart=True, idle=0), data, pending, few)
 
 
-def _advanced(memory: Memory, data: Observations, pending: Array) -> tuple[Memory, Step | None]:
+def _advanced(memory: Memory, data: Observations, pending: Array, few: Directions | None) -> tuple[Memory, Step | None]:
     """The next step of the search; None if there is none, it waits, or it has ended, which the memory then says.
 
     A search that has come to the best point is local from then on, and is given up when there is a better one.
@@ -281,7 +284,7 @@ def _advanced(memory: Memory, data: Observations, pending: Array) -> tuple[Memor
     is_best = row is not None and bool(data.y[row] >= data.y[data.has_y].max())
     if not (is_best or memory.is_restart):
         return replace(memory, search=None), None
-    if search.ended or (row is not None and not is_best and _is_hopeless(search, row, memory, data)):
+    if search.ended or (row is not None and not is_best and _is_hopeless(search, row, memory, data, few)):
         start = data.x[search.rows[0]] if search.rows else np.array(search.point)
         return memory.after_search([start] if row is None else [start, data.x[row]]), None
     memory = replace(memory, search=search, is_restart=not is_best)
@@ -291,13 +294,13 @@ def _advanced(memory: Memory, data: Observations, pending: Array) -> tuple[Memor
     return memory, Step(x, "local" if is_best else "restart", search.promise, gained)
 
 
-def _is_hopeless(search: LocalSearch, row: int, memory: Memory, data: Observations) -> bool:
+def _is_hopeless(search: LocalSearch, row: int, memory: Memory, data: Observations, few: Directions | None) -> bool:
     r"""Whether a search, whose best is this row of the data, will not get above the best of all.
 
     It has come to a known optimum, or its gains shrink so fast that their sum stays below: if the last evaluations
     gained b and those before a > b, a geometric series has :math:`b^2 / (a - b)` left.
     """
-    if _away(memory.known_optima(data.dim), data.x[row], data) < SETTINGS.basin:
+    if _away(memory.known_optima(data.dim), data.x[row], few) < SETTINGS.basin:
         return True
     rows, window = [row for row in search.rows if data.has_y[row]], SETTINGS.window
     if len(rows) <= 2 * window:
@@ -307,32 +310,32 @@ def _is_hopeless(search: LocalSearch, row: int, memory: Memory, data: Observatio
     return bool(late < early and reached[-1] + SETTINGS.hope * late * late / (early - late) < best)
 
 
-def _elsewhere(state: State, data: Observations, memory: Memory, far: Step) -> Array | None:
+def _elsewhere(state: State, data: Observations, memory: Memory, far: Step, few: Directions | None) -> Array | None:
     """Where a restart begins; None as long as global steps are worth a try.
 
     At the top of a bowl at once, if nobody has looked there. Elsewhere after as many global steps as it takes to choose
     a model: LogEI orders places also where it expects little, but not where it expects nothing; jumps order none.
     """
-    top = _unknown_top(state, data, memory) if state.options["bowl"] else None
+    top = _unknown_top(state, data, memory, few) if state.options["bowl"] else None
     if top is not None:
         return top
     dim = memory.rank or data.dim
     is_enough = memory.idle > dim + SETTINGS.model.fewest or far.gain == 0.0 or are_many(dim)
-    return _new_start(data, memory, generator(state, 1)) if is_enough else None
+    return _new_start(data, memory, generator(state, 1), few) if is_enough else None
 
 
-def _unknown_top(state: State, data: Observations, memory: Memory) -> Array | None:
+def _unknown_top(state: State, data: Observations, memory: Memory, few: Directions | None) -> Array | None:
     """The top of a bowl that the best points of all basins show, if there is one and no point is near to it."""
-    if (few := _few_directions(data)) is None:
+    if few is None:
         top = bowl_top(apart(data, state.decades, SETTINGS.basin))
     else:
         top = bowl_top(apart(few.seen(data), [], SETTINGS.basin))
         top = None if top is None else few.lifted(top, _best_point(data))
     known = np.concatenate([data.x, memory.known_optima(data.dim)])
-    return None if top is None or _away(known, top, data) < SETTINGS.basin else top
+    return None if top is None or _away(known, top, few) < SETTINGS.basin else top
 
 
-def _new_start(data: Observations, memory: Memory, rng: np.random.Generator) -> Array:
+def _new_start(data: Observations, memory: Memory, rng: np.random.Generator, few: Directions | None = None) -> Array:
     """By chance the best point with neither a better one nor a known optimum nearby, or one far from all points.
 
     Of many coordinates nothing is far from the border, and nearly all of the cube is worse than the best point: there
@@ -341,7 +344,7 @@ def _new_start(data: Observations, memory: Memory, rng: np.random.Generator) -> 
     y = np.where(data.has_y, data.y, -np.inf)
     order = np.argsort(-y, kind="stable")[: data.has_y.sum()]
     if rng.integers(2):
-        u, optima = _changing(data.x, data), _changing(memory.known_optima(data.dim), data)
+        u, optima = _changing(data.x, few), _changing(memory.known_optima(data.dim), few)
         for row in order:
             is_near = np.abs(u - u[row]).max(axis=1) <= SETTINGS.basin
             if not (y[is_near] > y[row]).any() and nearest(optima, u[row])[1] > SETTINGS.basin:

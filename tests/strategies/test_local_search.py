@@ -11,6 +11,7 @@ from scipy.stats import ortho_group
 
 from eign.arrays import Array
 from eign.data import Observations
+from eign.numerics.threads import single_threaded_blas
 from eign.strategies.local_search import LocalSearch, advance, begin, best_row
 
 Function = Callable[[Array], tuple[float, Array]]
@@ -222,3 +223,37 @@ def test_it_does_not_end_on_a_slope_because_its_step_leads_to_a_known_point():
 def _waves(x: Array, waves: Array, shifts: Array) -> tuple[Array, Array, Array]:
     phases = waves * x + shifts
     return x, np.sin(phases).sum(axis=1), (waves * np.cos(phases)).sum(axis=1, keepdims=True)
+
+
+def _atoms(x: Array) -> tuple[float, Array]:
+    """Energy of atoms that attract each other and cannot pass through each other, and its gradient."""
+    place = 6.0 * x.reshape(-1, 3)
+    away = place[:, None] - place[None]
+    square = (away**2).sum(axis=2) + np.eye(len(place)) + 0.05
+    off = 1.0 - np.eye(len(place))
+    slope = 4.0 * (-6.0 * square**-7 + 3.0 * square**-4) * off
+    energy = 2.0 * ((square**-6 - square**-3) * off).sum()
+    return float(energy), 6.0 * 2.0 * (slope[:, :, None] * away).sum(axis=1).ravel()
+
+
+@pytest.mark.parametrize("seed", [0, 2, 5, 9, 11, 13])
+def test_a_step_across_a_wall_is_neither_the_end_nor_a_curvature(seed: int) -> None:
+    """From these starts it ended after two evaluations, or crept with the curvature of a wall."""
+    with single_threaded_blas():
+        search, data = _run(_atoms, np.random.default_rng(seed).uniform(0.2, 0.8, 15), 150)
+    assert search.ended
+    assert np.abs(data.grad[data.y.argmax()]).max() < 1e-3
+
+
+def _terrace(x: Array) -> tuple[float, Array]:
+    """Down along a gentle slope to a steep wall, behind which it is fifty higher and as gentle."""
+    wall = 1.0 / (1.0 + np.exp(np.clip((0.5 - x[0]) / 1e-4, -500.0, 500.0)))
+    value = -x[0] + (x[1] - 0.5) ** 2 + 50.0 * wall
+    return float(value), np.array([-1.0 + 50.0 * wall * (1.0 - wall) / 1e-4, 2.0 * (x[1] - 0.5)])
+
+
+def test_one_step_across_a_wall_is_no_scatter() -> None:
+    """The value jumps by far more than the slopes at both ends explain, as noise does; but the next step is shorter."""
+    _, data = _run(_terrace, np.array([0.3, 0.4]), 40)
+    assert data.y.min() < -40.0, "a step has led across the wall"
+    assert 0.48 < data.x[data.y.argmax(), 0] < 0.5

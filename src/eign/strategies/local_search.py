@@ -64,10 +64,11 @@ _NEAR: Final = 0.1
 _SHRINKS: Final = 4
 # Halvings and doublings of a step that further workers take.
 _LINE: Final = 4
-# A change so many times as large as both slopes foretell is scatter, if it is more than this share of all that was
-# gained: what is less may be rounding.
+# Changes so many times as large as both slopes foretell, so many in a row, are scatter if they are more than this share
+# of all that was gained: what is less may be rounding.
 _STEEPEST: Final = 10.0
 _SCATTER: Final = 1e-6
+_IN_A_ROW: Final = 2
 # Share of what both tangents of a secant miss that each has to miss at least.
 _SYMMETRY: Final = 0.1
 _MODEL_EVALUATIONS: Final = 150
@@ -246,19 +247,26 @@ def _advanced(search: LocalSearch, data: Observations, unit: float, tolerance: f
         return replace(search, ended=True)
     gained, promise = float(data.y[path.center] - data.y[rows[0]]), step.forecast.promise
     is_small = max(promise, path.gain) <= tolerance * gained or (path.gain <= 0.0 and promise <= _ROUNDING * gained)
-    if search.forecast is not None and (is_small or _is_scatter(int(rows[-1]), path, data, gained)):
+    if search.forecast is not None and (is_small or _is_scattered(rows, path.gain, data, gained)):
         return replace(search, ended=True)
     return replace(search, point=step.x.tolist(), radius=step.radius, forecast=step.forecast._replace(unit=unit))
 
 
-def _is_scatter(last: int, path: _Path, data: Observations, gained: float) -> bool:
-    """Whether the last step changed the value by what no slope on its way explains: then there are no digits to gain.
+def _is_scattered(rows: lbfgs.Index, gain: float, data: Observations, gained: float) -> bool:
+    """Whether the last two steps changed the value by what no slope on their way explains: there are no digits to gain.
 
-    Of a smooth function the change over a short step lies about between those that the slopes at its ends foretell.
+    Of a smooth function the change over a short step lies about between those that the slopes at its ends foretell. One
+    step may lead across a wall; the next one is shorter then.
     """
-    ends = [path.before, last]
-    foretold = np.abs(data.grad[ends] @ (data.x[last] - data.x[path.before])).max()
-    return bool(np.isfinite(path.gain) and abs(path.gain) > _STEEPEST * foretold and abs(path.gain) > _SCATTER * gained)
+    if len(rows) <= _IN_A_ROW or not np.isfinite(gain):
+        return False
+    for end in range(len(rows) - _IN_A_ROW, len(rows)):
+        before, last = int(rows[data.y[rows[:end]].argmax()]), int(rows[end])
+        change = abs(data.y[last] - data.y[before])
+        foretold = np.abs(data.grad[[before, last]] @ (data.x[last] - data.x[before])).max()
+        if not (change > _STEEPEST * foretold and change > _SCATTER * gained):
+            return False
+    return True
 
 
 def _path(told: tuple[int, ...], rows: lbfgs.Index, data: Observations) -> _Path:
@@ -274,7 +282,7 @@ def _path(told: tuple[int, ...], rows: lbfgs.Index, data: Observations) -> _Path
     gain = -np.inf if failed else float(data.y[told[-1]] - data.y[before])
     pairs = [(row, int(rows[0])) for row in _neighbours(rows, data)] + pairs
     ends, starts = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-    known = data.has_grad[ends].all(axis=1) & data.has_grad[starts].all(axis=1)
+    known = _is_bowl(ends, starts, data)
     ends, starts = ends[known][-PAIRS:], starts[known][-PAIRS:]
     return _Path(
         center,
@@ -292,19 +300,18 @@ def _neighbours(rows: lbfgs.Index, data: Observations) -> list[int]:
     others = np.flatnonzero(known)
     away = data.x[others] - data.x[rows[0]]
     order = np.argsort(np.vecdot(away, away), kind="stable")[: 2 * data.x.shape[1]]
-    near = others[order[::-1]]
-    return [int(row) for row in near[_is_bowl(near, int(rows[0]), data)]]
+    return [int(row) for row in others[order[::-1]]]
 
 
-def _is_bowl(rows: lbfgs.Index, start: int, data: Observations) -> lbfgs.Mask:
-    r"""Whether -f between the start and these rows is about a parabola, so that a secant is a curvature, `n`.
+def _is_bowl(ends: lbfgs.Index, starts: lbfgs.Index, data: Observations) -> lbfgs.Mask:
+    r"""Whether -f between these rows is about a parabola, so that a secant is a curvature, `n`.
 
     Of a parabola the tangents at both ends of a step s miss the other end by the same, :math:`s^\top H s / 2`. Where
     one misses by less than a tenth of both there is a wall or a ridge on the way.
     """
-    away = data.x[rows] - data.x[start]
-    rise = data.y[start] - data.y[rows]
-    first, last = rise + away @ data.grad[start], -np.vecdot(away, data.grad[rows]) - rise
+    away = data.x[ends] - data.x[starts]
+    rise = data.y[starts] - data.y[ends]
+    first, last = rise + np.vecdot(away, data.grad[starts]), -np.vecdot(away, data.grad[ends]) - rise
     return np.asarray(np.minimum(first, last) > _SYMMETRY * (first + last))
 
 
@@ -329,6 +336,8 @@ def _next_step(search: LocalSearch, path: _Path, data: Observations) -> _Step | 
         # If not, rounding or the bounds have turned it into a step up; and a known point tells nothing new.
         if step.forecast.promise > 0.0 and not contains(data.x, step.x):
             return step
+    if len(path.steps):  # What was learned of the curvature leads nowhere: it is forgotten.
+        return _next_step(search, path._replace(steps=path.steps[:0], changes=path.changes[:0]), data)
     return None
 
 

@@ -77,6 +77,13 @@ def _results(*stories: tuple[MethodSpec, float, int]) -> ExportedResults:
     return ExportedResults({record.spec.key: record for record in records})
 
 
+def test_a_run_above_the_best_known_value_is_named() -> None:
+    """Its regret counts as 0, so that the others' are too small."""
+    assert not [line for line in bars(_heat(_results((AUTO, 0.0, 2)))) if "best value known" in line]
+    (line,) = [line for line in bars(_heat(_results((AUTO, -0.5, 2)))) if "best value known" in line]
+    assert "heat-400" in line
+
+
 def _heat(results: ExportedResults) -> list[Sheet]:
     return [sheet for sheet in make_sheets(results, AUTO, "report") if sheet.runs]
 

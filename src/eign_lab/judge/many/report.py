@@ -8,7 +8,7 @@ from typing import Final, final
 
 import numpy as np
 
-from eign_lab.judge.many.cases import CASES, GROUPS, SEEDS, Case, instance_of
+from eign_lab.judge.many.cases import CASES, CONVERGED, GROUPS, SEEDS, Case, instance_of
 from eign_lab.judge.many.contestants import RIVALS
 from eign_lab.judge.scores import strongest
 from eign_lab.judge.verdicts import Comparison, as_word, bar, compare_regrets, not_worse_bar
@@ -173,7 +173,18 @@ def bars(sheets: Sequence[Sheet]) -> list[str]:
             enough = len(sheet.runs[label].seeds) >= LEAST_SEEDS
             words = f"{sheet.case.name}: {reached:.3g}, published {sheet.case.published:g}"
             lines.append(bar(reached < sheet.case.published, enough, words))
-    return lines or ["- no runs to compare"]
+    return [*lines, *_beaten(sheets)] or ["- no runs to compare"]
+
+
+def _beaten(sheets: Sequence[Sheet]) -> list[str]:
+    """Problems whose best known value a run is above: its regret counts as 0, and those of all others are too small."""
+    lines = []
+    for sheet in sheets:
+        for runs in sheet.runs.values() if sheet.budget == sheet.case.budgets[-1] else ():
+            best, optimum = float(runs.best[:, -1].max()), sheet.case.optimum(instance_of(runs.seeds[0]))
+            if best > optimum + CONVERGED * sheet.scale:
+                lines.append(f"- the best value known of {sheet.case.name} is {optimum!r}, a run has {best!r}")
+    return lines
 
 
 def _rival_bars(wanted: Sequence[Sheet], length: str) -> list[str]:

@@ -94,9 +94,9 @@ def test_a_part_that_harms_is_named() -> None:
     assert ablation_table(results_of(*runs), [RESTARTS]).rows[0][-2] == "harms"
 
 
-def test_all_of_it_is_two_hours_of_one_core() -> None:
+def test_all_of_it_is_three_hours_of_one_core_at_most() -> None:
     planned = {suite: [e for a in ABLATIONS if (e := a.experiment(suite))] for suite in SEEDS}
-    assert most_minutes(planned) < 120
+    assert most_minutes(planned) < 180
 
 
 def test_the_command_runs_what_is_missing_and_writes_the_table(

@@ -34,13 +34,13 @@ def test_an_additive_function_gets_additive_terms(seed):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_coupled_function_gets_the_full_kernel(seed):
-    assert chosen(observe(coupled, design(24, 4, seed))).fit.choice.kernel == "matern52"
+    assert chosen(observe(coupled, design(24, 4, seed))).fit.choice.kernel in ("matern52", "rbf")
 
 
 def test_only_a_smooth_function_gets_a_smooth_kernel():
     points = design(24, 3)
     assert "rbf" in chosen(observe(lambda x: torch.sin(3 * x.sum(-1)), points)).fit.choice.kernel
-    kinked = observe(lambda x: (x - 0.4).norm(dim=-1), points)
+    kinked = observe(lambda x: (x - 0.4).abs().sum(-1) ** 1.5, points)
     assert "rbf" not in chosen(kinked).fit.choice.kernel
 
 
@@ -165,19 +165,19 @@ def test_few_points_choose_nothing_and_then_one_alternative_challenges_at_each_r
     # Then every property is varied once.
     second = chosen(data[:20]).fit
     assert {one.kernel for one in tried} == set(SELECTABLE)
-    assert len(tried) == 4
+    assert len(tried) == 6
     tried.clear()
     assert chosen(data[:21], second).fit is second
     assert tried == []
     challengers = set()
-    for turn in range(3):
+    for turn in range(5):
         challenged = chosen(data[:22], replace(second, turn=turn)).fit
         assert (challenged.count, challenged.turn) == (22, turn + 1)
         assert tried[0] == second.choice
         assert len(tried) == 2
         challengers.add(tried[1])
         tried.clear()
-    assert len(challengers) == 3
+    assert len(challengers) == 5
 
 
 def test_fit_survives_json():

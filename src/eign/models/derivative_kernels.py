@@ -69,9 +69,8 @@ _SUMMANDS: dict[str, tuple[tuple[Structure, Profile, float], ...]] = {
     "two-additive+full-rbf": (("full", "rbf", 0.4), ("additive", "rbf", 0.7), ("additive", "rbf", 0.1)),
 }
 KERNELS = tuple(_SUMMANDS)
-SELECTABLE = ("matern52", "two-additive+full-rbf")
-"""Those that the data may choose from, see `selection`: rough and coupled, or smooth with a sum over coordinates. With the
-other two of their profiles beside them whole runs were no better."""
+SELECTABLE = ("matern52", "two-additive+full", "rbf", "two-additive+full-rbf")
+"""Those that the data may choose from, see `selection`."""
 
 
 def default_terms(kernel: str, dimension: int) -> tuple[Term, ...]:

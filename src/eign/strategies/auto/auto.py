@@ -11,7 +11,7 @@ import numpy as np
 
 from eign.arrays import Array
 from eign.data import Observations
-from eign.models.derivative_kernels import KERNELS
+from eign.models.derivative_kernels import SELECTABLE
 from eign.strategies.auto.settings import SETTINGS, are_many
 from eign.strategies.design import design_point, initial_proposal
 from eign.strategies.options import Option, flag, noise_level, one_of, whole
@@ -34,7 +34,7 @@ class Auto(Strategy):
         """Nothing has to be set; each part can be left out, to see what it is good for."""
         return {
             "n_init": Option(None, whole(least=0), "points of the initial design; None is 1, without gradients 3 d"),
-            "kernel": Option("choose", one_of("choose", *KERNELS), "of the model; choose takes the more likely"),
+            "kernel": Option("choose", one_of("choose", *SELECTABLE), "of the model; choose takes the more likely"),
             "compress": Option(True, flag, "let the model see logarithms of y where they are more likely"),
             "logs": Option(True, flag, "let it see logarithms of positive coordinates where they are more likely"),
             "gradients": Option(True, flag, "let the model see gradients"),

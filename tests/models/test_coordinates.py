@@ -99,13 +99,14 @@ def test_gradients_follow_the_chain_rule_and_so_does_their_density():
 
 
 def test_magnitudes_are_searched_in_logarithms():
-    found = run(in_logarithms, 30)
+    # Without local searches, which find the optimum in any coordinates. Six seeds: at most 2e-12 with logarithms, at
+    # least 0.1 without.
+    found = run(in_logarithms, 20, local=False, elsewhere=False)
     assert sees_logarithms(found)
-    # Uniform points of this box are below 1e-6 once in a million, and those of a linear model not often.
-    assert found.best.y < 1e-6
-    linear = run(in_logarithms, 30, logs=False)
+    assert found.best.y < 1e-9
+    linear = run(in_logarithms, 20, local=False, elsewhere=False, logs=False)
     assert not sees_logarithms(linear)
-    assert linear.best.y > 100.0 * found.best.y
+    assert linear.best.y > 1e-3
 
 
 def test_what_is_smooth_as_it_is_stays_as_it_is():

@@ -105,3 +105,16 @@ def test_a_point_without_a_gradient_is_refused() -> None:
         IterativePosterior.of(
             SpannedData(data.x, data.y, data.grad[:4], data.y_noise, data.grad_noise[:4]), hyperparameters(3)
         )
+
+
+def test_the_expansion_around_a_point_is_right_to_first_order() -> None:
+    d = 5
+    iterative = IterativePosterior.of(observed(clustered(12, d)), hyperparameters(d))
+    way = np.random.default_rng(3).standard_normal(d)
+
+    def missed(step: float) -> float:
+        v = iterative.products.u[3] + step * way
+        return float(np.abs(iterative.products(iterative._expansion(v)) - iterative._covariances(v)).max())
+
+    assert missed(0.0) < 1e-8  # the nugget
+    assert missed(1e-2) / missed(1e-3) == pytest.approx(100.0, rel=0.1)
